@@ -1,0 +1,1 @@
+"""Values and protocols that every other room speaks in; this room imports no other."""

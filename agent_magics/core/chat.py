@@ -1,0 +1,85 @@
+"""One request to a model and what comes back, the same for every provider."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from agent_magics.core.messages import Message, Reasoning, TokenUsage, ToolCall, Value
+from agent_magics.core.slots import ModelParams
+
+UNKNOWN_WINDOW = 128_000
+
+
+class ModelInfo(Value):
+    """Facts about a model; `context_window` in tokens, None where nobody told (P7).
+
+    `is_demo`: the small embedded model, which can't do real work.
+    """
+
+    name: str
+    provider: str
+    context_window: int | None = None
+    has_tools: bool = True
+    has_vision: bool = False
+    is_demo: bool = False
+
+    @property
+    def spec(self) -> str:
+        """The model as people write it: `provider:name`."""
+        return f"{self.provider}:{self.name}"
+
+
+class ToolDefinition(Value):
+    """A tool as a model is told of it; `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ChatRequest(Value):
+    """Everything one request says. `model` has no provider prefix. The first message is the
+    system part, the last a user message or tool results. `tool_choice` "none" keeps tools listed
+    and forbids calls (decision 13).
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    params: ModelParams = ModelParams()
+    purpose: str = "turn"
+
+
+class TextDelta(Value, tag="text_delta"):
+    text: str
+
+
+class ReasoningDelta(Value, tag="reasoning_delta"):
+    text: str
+
+
+class CallReady(Value, tag="call_ready"):
+    """A tool call is complete."""
+
+    call: ToolCall
+
+
+class Retrying(Value, tag="retrying"):
+    """The request failed before its first token and will be sent again after `wait_s`."""
+
+    attempt: int
+    reason: str
+    wait_s: float
+
+
+class Done(Value, tag="done"):
+    """The last event of an answer. `usage` None: unknown, never zero."""
+
+    usage: TokenUsage | None = None
+    finish: Literal["done", "length"] = "done"
+    reasoning: Reasoning | None = None
+    warnings: tuple[str, ...] = ()
+
+
+ChatEvent = TextDelta | ReasoningDelta | CallReady | Retrying | Done

@@ -1,0 +1,104 @@
+"""Settings of an agent and of a session, as frozen values with the defaults of E22."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.messages import Value
+
+
+class EnvironmentContext(Value):
+    """What the prompt says about the machine; no clock time (decision 6)."""
+
+    cwd: str
+    platform: str
+    python: str
+    date: date
+
+
+class CompactionConfig(Value):
+    """When and how far to compact, in tokens (seed 002 § 8.1).
+
+    `reserve_tokens` None: the default of 16,384, unless `AgentConfig.compact_threshold` is set.
+    """
+
+    enabled: bool = True
+    reserve_tokens: int | None = None
+    keep_recent_tokens: int = 20_000
+
+
+class SummaryConfig(Value):
+    """Automatic summaries of focused slots (Y1); without one, none are made."""
+
+    trigger_token_ratio: float = 0.75
+    max_context_tokens: int = 32_000
+    summary_prompt: str | None = None
+    debounce_turns: int = 3
+    summary_model: str | None = None
+    max_tool_result_chars: int = 500
+
+
+class AgentConfig(Value):
+    """Settings of an agent (seed 001 § 4.8). Models are written `provider:model`."""
+
+    default_model: str
+    system_instructions: tuple[str, ...] = ()
+    personality: str | None = None
+    environment_context: EnvironmentContext | None = None
+    tool_timeout_ms: int = 120_000
+    max_tool_calls_per_turn: int = 50
+    tool_output_max_bytes: int = 1_048_576
+    tool_output_metadata_max_bytes: int = 65_536
+    compact_threshold: float | None = None
+    compact_model: str | None = None
+    compact_prompt: str | None = None
+    compaction: CompactionConfig = CompactionConfig()
+    summary_config: SummaryConfig | None = None
+    context_limit: int | None = None
+    memory_model: str | None = None
+    memory_checkpoint_interval: int = 10
+    memory_max_items: int = 20
+    memory_namespace: str = "default"
+
+
+class SessionConfig(Value):
+    """Settings of a new session. `session_id` None: one is made. `title` None: the first prompt."""
+
+    session_id: str | None = None
+    model_id: str | None = None
+    system_prompt_override: str | None = None
+    title: str | None = None
+
+
+def check_config(config: AgentConfig) -> AgentConfig:
+    """Return `config`, or raise `InputValidation` naming the first value that can't be used."""
+    positive = {
+        "tool_timeout_ms": config.tool_timeout_ms,
+        "max_tool_calls_per_turn": config.max_tool_calls_per_turn,
+        "tool_output_metadata_max_bytes": config.tool_output_metadata_max_bytes,
+        "memory_checkpoint_interval": config.memory_checkpoint_interval,
+        "memory_max_items": config.memory_max_items,
+        "compaction.keep_recent_tokens": config.compaction.keep_recent_tokens,
+    }
+    for name, value in positive.items():
+        if value <= 0:
+            raise InputValidation(f"{name} is {value}; give a number above 0.")
+    if config.tool_output_max_bytes <= config.tool_output_metadata_max_bytes:
+        raise InputValidation(
+            f"tool_output_max_bytes ({config.tool_output_max_bytes}) must be larger than"
+            f" tool_output_metadata_max_bytes ({config.tool_output_metadata_max_bytes})."
+        )
+    threshold = config.compact_threshold
+    if threshold is not None and not 0.0 < threshold < 1.0:
+        raise InputValidation(f"compact_threshold is {threshold}; give a number between 0 and 1.")
+    if threshold is not None and config.compaction.reserve_tokens is not None:
+        raise InputValidation(
+            "Both compact_threshold and compaction.reserve_tokens are set; keep one."
+        )
+    reserve = config.compaction.reserve_tokens
+    if reserve is not None and reserve < 0:
+        raise InputValidation(f"compaction.reserve_tokens is {reserve}; give 0 or more.")
+    if not config.memory_namespace.strip():
+        raise InputValidation("memory_namespace is blank; give it a name.")
+    return config

@@ -1,0 +1,391 @@
+"""Every error a caller can meet, in one tree; a branch is what the caller does next.
+
+AgentError
+├── BuildError                  change what was registered, build again
+│   ├── NoModelProvider · NameConflict · SkillDependencyNotMet · PluginInitFailed
+│   ├── PluginHookContractViolation · StorageDuplicate
+│   └── InvalidDefaultModel · InvalidModelConfig
+├── InputValidation             change the input
+├── Busy                        wait, or stop what runs
+│   ├── SessionBusy · TurnBusy
+├── ModelError                  choose or reach another model, or try again
+│   ├── ModelNotSupported · NoModel
+│   └── ProviderError
+│       ├── ContextOverflow · StreamInterrupted
+├── ToolError                   goes to the model as a result
+│   ├── ToolExecutionError · ToolTimeout · ToolNotFound
+├── MaxToolCallsExceeded · SkillNotFound
+├── StoreError                  nothing was lost; mend the store or open another session
+│   ├── StorageError · SessionNotFound · SessionLocked
+├── SlotError                   name another slot, or change this one
+│   ├── SlotNotFound · SlotAlreadyExists · SlotReadonly · SlotProtected
+├── CompactionError             the view before is still valid
+│   ├── CompactError · NothingToCompact · FixedContextExceedsBudget · CompactionStale
+└── PluginAborted · RequestCancelled · InternalPanic · AgentShutdown
+
+Codes and their meaning: seed 001 § 4.11 and decision 49. Every message is a sentence that says
+what failed, with which value, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class AgentError(Exception):
+    """Root of the tree; `code`, `retryable` and `source_component` are the same for a class."""
+
+    code: ClassVar[str] = "AGENT_ERROR"
+    source_component: ClassVar[str] = "agent"
+    retryable: bool = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class BuildError(AgentError):
+    """What was registered on the builder doesn't fit together."""
+
+
+class NoModelProvider(BuildError):
+    code = "NO_MODEL_PROVIDER"
+
+    def __init__(self) -> None:
+        super().__init__("No model provider is registered; call register_model_provider first.")
+
+
+class NameConflict(BuildError):
+    code = "NAME_CONFLICT"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f'Two {kind}s are called "{name}"; rename one of them.')
+
+
+class SkillDependencyNotMet(BuildError):
+    code = "SKILL_DEPENDENCY_NOT_MET"
+
+    def __init__(self, skill: str, tool: str) -> None:
+        super().__init__(f'Skill "{skill}" needs tool "{tool}", which is not registered.')
+
+
+class PluginInitFailed(BuildError):
+    code = "PLUGIN_INIT_FAILED"
+    source_component = "plugin"
+
+    def __init__(self, plugin_id: str, reason: str) -> None:
+        super().__init__(f'Plugin "{plugin_id}" could not start: {reason}')
+
+
+class PluginHookContractViolation(BuildError):
+    code = "PLUGIN_HOOK_CONTRACT_VIOLATION"
+    source_component = "plugin"
+
+    def __init__(self, plugin_id: str, reason: str) -> None:
+        super().__init__(f'Plugin "{plugin_id}" broke the hook contract: {reason}')
+
+
+class StorageDuplicate(BuildError):
+    code = "STORAGE_DUPLICATE"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"A {kind} storage is registered twice; keep one.")
+
+
+class InvalidDefaultModel(BuildError):
+    code = "INVALID_DEFAULT_MODEL"
+
+    def __init__(self, model: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'Default model "{model}" belongs to no registered provider ({_listed(known)}).'
+        )
+
+
+class InvalidModelConfig(BuildError):
+    code = "INVALID_MODEL_CONFIG"
+
+    def __init__(self, kind: str, model: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'The {kind} model "{model}" belongs to no registered provider ({_listed(known)}).'
+        )
+
+
+class InputValidation(AgentError):
+    """What the caller gave can't be used; the message says what would be."""
+
+    code = "INPUT_VALIDATION"
+
+
+class Busy(AgentError):
+    """Something runs that must end first."""
+
+
+class SessionBusy(Busy):
+    code = "SESSION_BUSY"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f'Session "{session_id}" is open here; close it first.')
+
+
+class TurnBusy(Busy):
+    code = "TURN_BUSY"
+
+    def __init__(self, slot: str, doing: str = "a turn") -> None:
+        super().__init__(
+            f'Slot "{slot}" is busy with {doing}; wait for it, stop it, or use another slot.'
+        )
+
+
+class ModelError(AgentError):
+    """No answer came from a model."""
+
+    source_component = "provider"
+
+
+class ModelNotSupported(ModelError):
+    code = "MODEL_NOT_SUPPORTED"
+
+    def __init__(self, model: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'No provider answers for model "{model}". Write provider:model with one of:'
+            f" {_listed(known)}."
+        )
+
+
+class NoModel(ModelError):
+    """No model was named and none was found (decision 59's order ends here)."""
+
+    code = "MODEL_NOT_SUPPORTED"
+
+    def __init__(self, remedies: str) -> None:
+        super().__init__(f"No model answers: {remedies}")
+
+
+class ProviderError(ModelError):
+    """A server refused, failed or lied; `status` is its HTTP status where it gave one."""
+
+    code = "PROVIDER_ERROR"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        status: int | None = None,
+        kind: str = "other",
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.status = status
+        self.kind = kind
+
+
+class ContextOverflow(ProviderError):
+    """The request was longer than the model's window; `window` and `used` in tokens, if told."""
+
+    code = "CONTEXT_OVERFLOW"
+
+    def __init__(self, message: str, *, window: int | None = None, used: int | None = None) -> None:
+        super().__init__(message, kind="input_overflow")
+        self.window = window
+        self.used = used
+
+
+class StreamInterrupted(ProviderError):
+    """The stream ended before the answer did; what had come stays."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="interrupted")
+
+
+class ToolError(AgentError):
+    """A tool call failed; the model is told in its result."""
+
+    source_component = "tool"
+
+
+class ToolExecutionError(ToolError):
+    code = "TOOL_EXECUTION_ERROR"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f'Tool "{name}" failed: {reason}')
+
+
+class ToolTimeout(ToolError):
+    code = "TOOL_TIMEOUT"
+
+    def __init__(self, name: str, timeout_s: float) -> None:
+        super().__init__(
+            f'Tool "{name}" did not answer within {timeout_s:g} s; it may still be running.'
+        )
+
+
+class ToolNotFound(ToolError):
+    code = "TOOL_NOT_FOUND"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f'There is no tool "{name}". Tools here: {_listed(known)}.')
+
+
+class MaxToolCallsExceeded(AgentError):
+    code = "MAX_TOOL_CALLS_EXCEEDED"
+    source_component = "tool"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The turn asked for more than {limit} tool calls; the rest did not run."
+            " Ask again to go on, or raise max_tool_calls_per_turn."
+        )
+
+
+class SkillNotFound(AgentError):
+    code = "SKILL_NOT_FOUND"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f'There is no skill "/{name}". Skills here: {_listed(known)}.')
+
+
+class StoreError(AgentError):
+    """The store did not do what was asked; what it holds is unchanged."""
+
+    source_component = "storage"
+
+
+class StorageError(StoreError):
+    code = "STORAGE_ERROR"
+
+
+class SessionNotFound(StoreError):
+    code = "SESSION_NOT_FOUND"
+
+    def __init__(self, session_id: str, known: Sequence[str] = ()) -> None:
+        near = _near(session_id, known)
+        super().__init__(f'There is no open session "{session_id}" here.{near}')
+
+
+class SessionLocked(StoreError):
+    code = "SESSION_LOCKED"
+
+    def __init__(self, session: str, holder: str) -> None:
+        super().__init__(
+            f"This session is open in another kernel ({holder})."
+            f" %sessions take {session} takes it over."
+        )
+
+
+class SlotError(AgentError):
+    """The slot that was named can't do this."""
+
+
+class SlotNotFound(SlotError):
+    code = "SLOT_NOT_FOUND"
+
+    def __init__(self, slot: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'Nothing called "{slot}".{_near(slot, known)} Slots here: {_listed(known)}.'
+        )
+
+
+class SlotAlreadyExists(SlotError):
+    code = "SLOT_ALREADY_EXISTS"
+
+    def __init__(self, slot: str) -> None:
+        super().__init__(f'There is already a slot "{slot}"; choose another name or delete it.')
+
+
+class SlotReadonly(SlotError):
+    code = "SLOT_READONLY"
+
+    def __init__(self, slot: str) -> None:
+        super().__init__(
+            f'Slot "{slot}" is read-only; derive a slot from it, or set its mode to full.'
+        )
+
+
+class SlotProtected(SlotError):
+    code = "SLOT_PROTECTED"
+
+    def __init__(self, slot: str, why: str) -> None:
+        super().__init__(f'Slot "{slot}" can\'t be deleted: {why}.')
+
+
+class CompactionError(AgentError):
+    """No checkpoint was made; the view before is still the valid one."""
+
+
+class CompactError(CompactionError):
+    code = "COMPACT_ERROR"
+    source_component = "provider"
+
+
+class NothingToCompact(CompactionError):
+    code = "NOTHING_TO_COMPACT"
+
+    def __init__(self, slot: str, why: str) -> None:
+        super().__init__(f'Nothing to compact in "{slot}": {why}.')
+
+
+class FixedContextExceedsBudget(CompactionError):
+    code = "FIXED_CONTEXT_EXCEEDS_BUDGET"
+
+    def __init__(self, tokens: Mapping[str, int], threshold: int) -> None:
+        parts = ", ".join(f"{name} {count:,}" for name, count in tokens.items() if count)
+        super().__init__(
+            f"What is sent with every request ({parts} tokens) leaves no room under the threshold"
+            f" of {threshold:,} tokens; shorten the largest part or use a model with a larger"
+            " window."
+        )
+        self.tokens = dict(tokens)
+        self.threshold = threshold
+
+
+class CompactionStale(CompactionError):
+    code = "COMPACTION_STALE"
+
+    def __init__(self, slot: str) -> None:
+        super().__init__(
+            f'Slot "{slot}" changed while it was being summarised; the summary was dropped.'
+            " Run %compact again."
+        )
+
+
+class PluginAborted(AgentError):
+    code = "PLUGIN_ABORTED"
+    source_component = "plugin"
+
+    def __init__(self, hook: str, reason: str) -> None:
+        super().__init__(f"A plugin stopped this at {hook}: {reason}")
+
+
+class RequestCancelled(AgentError):
+    code = "REQUEST_CANCELLED"
+
+    def __init__(self) -> None:
+        super().__init__("The turn was stopped; what had been said is kept.")
+
+
+class InternalPanic(AgentError):
+    code = "INTERNAL_PANIC"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"agent-magics failed inside: {reason}. This is our bug; please report it."
+        )
+
+
+class AgentShutdown(AgentError):
+    code = "AGENT_SHUTDOWN"
+
+    def __init__(self) -> None:
+        super().__init__("This agent has been shut down; build a new one.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    found = get_close_matches(name, known, n=1)
+    return f" Did you mean {found[0]}?" if found else ""

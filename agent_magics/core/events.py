@@ -1,0 +1,230 @@
+"""The ledger: everything that happened, as frozen values with a number (seed 001 § 4.2, D 41).
+
+Only the kinds of `SPOKEN` reach a model. Payloads are stored as msgpack with their kind beside
+them; a kind keeps decoding what older versions wrote (new fields have defaults, none is renamed).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from agent_magics.core.messages import (
+    Content,
+    Message,
+    MessageStatus,
+    Reasoning,
+    ToolOutput,
+    Value,
+)
+from agent_magics.core.slots import SlotConfig
+
+IncompleteCause = Literal[
+    "stopped", "connection lost", "process ended", "failed", "limit reached", "cut by length"
+]
+SlotAction = Literal["created", "derived", "switched", "configured", "renamed", "deleted"]
+MetadataKey = Literal[
+    "session_config", "memory_namespace", "context_compaction", "memory_checkpoint"
+]
+
+
+class Origin(Value):
+    """The notebook cell that caused an event: its id, where the front end tells it, and a digest
+    of its source.
+    """
+
+    cell_id: str | None
+    cell_digest: str
+
+
+class UserMessage(Value, tag="user_message"):
+    """What a person said; `is_steering` messages belong to a turn that already runs (D 12)."""
+
+    content: Content
+    is_steering: bool = False
+    origin: Origin | None = None
+
+
+class AssistantMessage(Value, tag="assistant_message"):
+    """What the model said. `incomplete` with its `cause` is how a turn that didn't complete ends;
+    it may have no content (decision 9).
+    """
+
+    content: Content
+    status: MessageStatus = "complete"
+    cause: IncompleteCause | None = None
+    detail: str = ""
+    reasoning: Reasoning | None = None
+    provider: str = ""
+    model: str = ""
+
+
+class ToolCalled(Value, tag="tool_call"):
+    """A call the model made; `arguments` None: not executable, `raw` is what it wrote."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] | None
+    raw: str = ""
+
+
+class ToolAnswered(Value, tag="tool_result"):
+    call_id: str
+    tool_name: str
+    output: ToolOutput
+    duration_ms: int | None = None
+
+
+class SystemMessage(Value, tag="system_message"):
+    """A note of ours in mid-conversation: an injected skill, a limit notice, a bridge (D 2)."""
+
+    text: str
+    note: Literal["skill", "limit", "bridge"] = "skill"
+
+
+class Imported(Value, tag="imported"):
+    """A message that was given, not said here (decision 23)."""
+
+    message: Message
+
+
+class Metadata(Value, tag="metadata"):
+    key: MetadataKey
+    value: dict[str, Any]
+
+
+class SlotChanged(Value, tag="slot_changed"):
+    """A slot came, went or changed; `config` is what holds afterwards."""
+
+    action: SlotAction
+    slot_id: str
+    config: SlotConfig | None = None
+    parent_id: str | None = None
+    fork_seq: int | None = None
+    previous_id: str | None = None
+    origin: Origin | None = None
+
+
+class Rewind(Value, tag="rewind"):
+    """From here on, the slot's events after `to_seq` and before this one left the view.
+
+    `undoes` is the seq of a `Rewind` or `Clear` whose events this one brings back.
+    """
+
+    to_seq: int
+    undoes: int | None = None
+
+
+class Clear(Value, tag="clear"):
+    """From here on, everything before left the slot's view."""
+
+
+class MemorySet(Value, tag="memory_set"):
+    """A fact of the session was written; `value` None: it was deleted."""
+
+    key: str
+    value: str | None
+
+
+class Usage(Value, tag="usage"):
+    """One request's cost; tokens are None where the server told none (decision 42).
+
+    `estimated_input_tokens` is what our estimate said before it was sent. `digest` is C6's.
+    """
+
+    purpose: Literal["turn", "compaction", "summary", "memory", "bridge"]
+    provider: str
+    model: str
+    attempt: int = 1
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated_input_tokens: int = 0
+    duration_ms: int = 0
+    first_token_ms: int | None = None
+    digest: str = ""
+
+
+class Retry(Value, tag="retry"):
+    provider: str
+    model: str
+    attempt: int
+    reason: str
+    wait_ms: int
+
+
+class Approval(Value, tag="approval"):
+    call_id: str
+    tool_name: str
+    answer: Literal["yes", "no", "always", "edited"]
+    arguments: dict[str, Any] | None = None
+
+
+Payload = (
+    UserMessage
+    | AssistantMessage
+    | ToolCalled
+    | ToolAnswered
+    | SystemMessage
+    | Imported
+    | Metadata
+    | SlotChanged
+    | Rewind
+    | Clear
+    | MemorySet
+    | Usage
+    | Retry
+    | Approval
+)
+SPOKEN = (UserMessage, AssistantMessage, ToolCalled, ToolAnswered, SystemMessage, Imported)
+
+
+class NewEvent(Value):
+    """An event on its way to the store; `tokens` are o200k_base tokens of its payload."""
+
+    payload: Payload
+    created_at: datetime
+    slot_uid: str | None = None
+    turn_id: str | None = None
+    tokens: int = 0
+
+
+class LedgerEvent(Value):
+    """An event as the store holds it. `seq` rises by at least one within a session."""
+
+    seq: int
+    payload: Payload
+    created_at: datetime
+    slot_uid: str | None = None
+    turn_id: str | None = None
+    tokens: int = 0
+
+
+class Draft(Value):
+    """The text of an answer while it streams (decision 62)."""
+
+    slot_uid: str
+    turn_id: str
+    text: str
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Payload)
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """Encode a payload as it is stored."""
+    return _encoder.encode(payload)
+
+
+def decode_payload(data: bytes) -> Payload:
+    """Decode a stored payload; raise `msgspec.DecodeError` on one that isn't ours."""
+    return _decoder.decode(data)
+
+
+def kind_of(payload: Payload) -> str:
+    """Name a payload's kind as the store and the frames show it."""
+    return str(payload.__struct_config__.tag)

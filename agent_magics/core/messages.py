@@ -1,0 +1,147 @@
+"""What is said in a conversation: content blocks, tool calls and results, and request messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, dataclass_transform
+
+import msgspec
+
+from agent_magics.core.errors import InputValidation
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of everything that is passed between rooms: frozen, keyword-only, comparable."""
+
+
+class Text(Value, tag="text"):
+    text: str
+
+
+class Image(Value, tag="image"):
+    """An image; `data` is base64, `media_type` one of png, jpeg, gif, webp (decision 6)."""
+
+    data: str
+    media_type: str
+
+
+class File(Value, tag="file"):
+    """A text file that came with a message; the model reads `text` under its `name`."""
+
+    name: str
+    media_type: str
+    text: str
+
+
+ContentBlock = Text | Image | File
+Content = tuple[ContentBlock, ...]
+
+
+class Reasoning(Value):
+    """A model's private reasoning, sent back only to the provider and model that made it.
+
+    `blocks` are the provider's own blocks (signatures included), replayed unmodified.
+    """
+
+    text: str
+    provider: str = ""
+    model: str = ""
+    blocks: tuple[dict[str, Any], ...] = ()
+
+
+class ToolCall(Value):
+    """A call the model asked for; `arguments` is None where its JSON can't be executed.
+
+    `raw` is what the model wrote, kept where it isn't the JSON of `arguments`.
+    """
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] | None
+    raw: str = ""
+
+
+class ToolOutput(Value):
+    """What a tool answered. Only `content` goes to the model (seed 001 § 4.1)."""
+
+    content: str
+    is_error: bool = False
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class TokenUsage(Value):
+    """Tokens that a server counted for one request; `input_tokens` includes cached ones."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+# What goes to a provider, in wire order. `seq` is the ledger event a message comes from
+# (None: made for this request).
+
+
+class System(Value, tag="system"):
+    text: str
+    seq: int | None = None
+
+
+class User(Value, tag="user"):
+    content: Content
+    seq: int | None = None
+
+
+class Assistant(Value, tag="assistant"):
+    content: Content = ()
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: Reasoning | None = None
+    seq: int | None = None
+
+
+class ToolResult(Value, tag="tool_result"):
+    call_id: str
+    tool_name: str
+    content: str
+    is_error: bool = False
+    seq: int | None = None
+
+
+Message = System | User | Assistant | ToolResult
+MessageStatus = Literal["complete", "incomplete"]
+
+
+class UserInput(Value):
+    """What a person sends: at least one block that isn't blank, else `InputValidation`."""
+
+    content: Content
+
+    @classmethod
+    def of(cls, what: str | UserInput | Sequence[ContentBlock]) -> UserInput:
+        """Make an input of text, blocks, or an input; raise `InputValidation` on a blank one."""
+        match what:
+            case UserInput():
+                made = what
+            case str():
+                made = cls(content=(Text(text=what),))
+            case _:
+                made = cls(content=tuple(what))
+        if not any(_says_something(block) for block in made.content):
+            raise InputValidation("The prompt is empty; write what you want to ask.")
+        return made
+
+
+def text_of(content: Sequence[ContentBlock]) -> str:
+    """Join the text blocks of a message."""
+    return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def _says_something(block: ContentBlock) -> bool:
+    match block:
+        case Text(text=text):
+            return bool(text.strip())
+        case Image(data=data):
+            return bool(data)
+        case File(text=text):
+            return bool(text)

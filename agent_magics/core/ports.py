@@ -1,0 +1,211 @@
+"""What the engine needs of the outside, as protocols; anything that fits may be plugged in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
+from agent_magics.core.events import Draft, LedgerEvent, NewEvent
+from agent_magics.core.messages import ToolOutput, Value
+from agent_magics.core.slots import Checkpoint, Slot
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """A family of models behind one name (`openai`, `scripted`, …)."""
+
+    @property
+    def provider_id(self) -> str:
+        """The prefix in `provider:model`."""
+        ...
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """List the models that answer now; an empty list where a server tells none."""
+        ...
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Tell what is known of a model; unknown facts are None."""
+        ...
+
+    def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        """Stream one answer; the last event is `Done`.
+
+        Retries happen inside and before the first token only (P5). A failure raises
+        `ProviderError` or a branch of it; leaving the iterator closes the connection.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Free connections and processes."""
+        ...
+
+
+class ToolInput(Value):
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """Something a model may call. `is_mutating`: it changes something outside the conversation."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+
+    @property
+    def is_mutating(self) -> bool: ...
+
+    async def execute(self, call: ToolInput, on_main: OnMain) -> ToolOutput:
+        """Run once; an exception becomes an error result. Cancelled only when it times out."""
+        ...
+
+
+class OnMain(Protocol):
+    """The way to a thread that owns the user's namespace."""
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run `work` there, one piece at a time, and give back what it gives."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time in UTC."""
+        ...
+
+    def monotonic(self) -> float: ...
+
+
+class Ids(Protocol):
+    def new(self, kind: Literal["session", "slot", "turn", "checkpoint"]) -> str: ...
+
+
+class Secrets(Protocol):
+    def find(self, name: str) -> str | None:
+        """Look a key up (environment, then keyring); None where there is none."""
+        ...
+
+
+class Owner(Value):
+    """Who holds a session, for the message that a second kernel shows."""
+
+    pid: int
+    host: str
+    since: datetime
+
+
+class Lease(Value):
+    """The right to write one session. Every write checks `epoch` (decision 44)."""
+
+    session_id: str
+    epoch: int
+
+
+class SessionRow(Value):
+    """A session's own row. `title` None: made of the first prompt."""
+
+    session_id: str
+    created_at: datetime
+    updated_at: datetime
+    title: str | None = None
+    current_slot_uid: str = ""
+    message_count: int = 0
+    epoch: int = 0
+
+
+class SessionState(Value):
+    """All the store holds of one session. Events rise by seq, deleted slots are included."""
+
+    row: SessionRow
+    slots: tuple[Slot, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    events: tuple[LedgerEvent, ...]
+    drafts: tuple[Draft, ...]
+
+
+class Change(Value):
+    """One transaction: everything in it is written, or nothing.
+
+    `slots` are inserted or replaced by uid. Where `expected_generation` names slots, each must
+    still have the given generation, else `CompactionStale` and nothing changes (C13).
+    `ends_draft` is a (slot_uid, turn_id) whose draft is deleted.
+    """
+
+    events: tuple[NewEvent, ...] = ()
+    slots: tuple[Slot, ...] = ()
+    checkpoint: Checkpoint | None = None
+    expected_generation: dict[str, int] = msgspec.field(default_factory=dict)
+    current_slot_uid: str | None = None
+    title: str | None = None
+    ends_draft: tuple[str, str] | None = None
+
+
+class SessionSummary(Value):
+    """A line of a list of sessions; `message_count` is user and assistant messages."""
+
+    session_id: str
+    title: str | None
+    created_at: datetime
+    updated_at: datetime
+    message_count: int
+
+
+class SessionPage(Value):
+    sessions: tuple[SessionSummary, ...]
+    next_cursor: str | None
+
+
+class SessionStorage(Protocol):
+    """Where sessions live (E23). Every method may raise `StorageError`; none blocks the loop.
+
+    `acquire` creates the session where there is none and `create` is true, raises
+    `SessionNotFound` where it is false, `SessionLocked` while another owner holds it. With
+    `take` the other owner's lease ends: its next write raises `SessionLocked`.
+    """
+
+    async def acquire(
+        self, session_id: str, owner: Owner, *, create: bool = False, take: bool = False
+    ) -> Lease: ...
+
+    async def release(self, lease: Lease) -> None: ...
+
+    async def commit(self, lease: Lease, change: Change) -> tuple[LedgerEvent, ...]:
+        """Write a change; give back its events with their seqs.
+
+        Raises `SessionLocked` (the lease is no longer the newest), `CompactionStale`,
+        `StorageError`. After any of them the store is as it was.
+        """
+        ...
+
+    async def save_draft(self, lease: Lease, draft: Draft) -> None:
+        """Overwrite the draft of a running turn; may be lost in a power cut."""
+        ...
+
+    async def load(self, session_id: str) -> SessionState | None: ...
+
+    async def list_sessions(self, cursor: str | None = None, limit: int = 50) -> SessionPage:
+        """List sessions, newest first; `cursor` is a page's `next_cursor`."""
+        ...
+
+    async def find_sessions(self, query: str) -> Sequence[SessionSummary]:
+        """Find sessions whose id begins with `query` or whose title has it."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete a session and all its rows; nothing happens where there is none."""
+        ...
+
+    async def aclose(self) -> None: ...

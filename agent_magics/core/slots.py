@@ -1,0 +1,220 @@
+"""Slots: isolated contexts of one session, their settings, their lineage, their checkpoints."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import datetime
+from typing import Literal
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.messages import Message, Value
+
+DEFAULT_SLOT = "default"
+MAX_SLOT_ID_CHARACTERS = 128
+
+
+class Full(Value, tag="full"):
+    """The model sees the slot's whole history."""
+
+
+class Focused(Value, tag="focused"):
+    """The model sees a filtered history; the log keeps all of it (decisions 21, 22).
+
+    `recent_messages` counts messages as sent: an assistant message with its calls is one, each
+    result one. `summary_override` stands after them as `[Context summary] …`.
+    """
+
+    keep_system: bool = True
+    recent_messages: int = 10
+    summary_override: str | None = None
+
+
+class Readonly(Value, tag="readonly"):
+    """The slot is a reference: nothing may be added to it (decision 24)."""
+
+
+SlotMode = Full | Focused | Readonly
+
+
+class DeriveStrategy(Value):
+    """How a child sees its parent: all of it, or only what `kept` lets through."""
+
+    kept: Focused | None = None
+
+    @classmethod
+    def full(cls) -> DeriveStrategy:
+        """Let the child see everything the parent saw."""
+        return cls()
+
+    @classmethod
+    def focused(cls, config: Focused | None = None) -> DeriveStrategy:
+        """Let the child see what `config` keeps (`Focused()` by default)."""
+        return cls(kept=config or Focused())
+
+
+class New(Value, tag="new"):
+    """The slot began empty."""
+
+
+class Derived(Value, tag="derived"):
+    """The slot began as a view of its parent."""
+
+    parent_id: str
+    strategy: DeriveStrategy = DeriveStrategy()
+
+
+class Static(Value, tag="static"):
+    """The slot holds given messages; it lives as long as this process (decision 23)."""
+
+    messages: tuple[Message, ...]
+
+
+SlotSource = New | Derived | Static
+
+
+class ContextBudget(Value):
+    """Shares of the window in tokens (seed 000 § 5.2); `reserve` None: the session's default."""
+
+    system: int = 8_000
+    history: int = 80_000
+    tools: int = 10_000
+    tool_results: int = 20_000
+    reserve: int | None = 10_000
+
+    @classmethod
+    def auto(cls, context_window: int) -> ContextBudget:
+        """Share out a window of tokens in the proportions of the defaults (together 128,000)."""
+        if context_window < 1:
+            raise InputValidation(f"context_window is {context_window}; give a positive number.")
+
+        def share(tokens: int) -> int:
+            return tokens * context_window // 128_000
+
+        return cls(
+            system=share(8_000),
+            history=share(80_000),
+            tools=share(10_000),
+            tool_results=share(20_000),
+            reserve=share(10_000),
+        )
+
+
+class ModelParams(Value):
+    """Sampling settings; None leaves a value to the server."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: Literal["low", "medium", "high"] | None = None
+
+
+class SlotConfig(Value):
+    """Settings of one slot (S2). `tools` None: all registered; empty: none."""
+
+    mode: SlotMode = Full()
+    source: SlotSource = New()
+    budget: ContextBudget | None = None
+    compact: bool = True
+    system_prompt: str | None = None
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    params: ModelParams = ModelParams()
+    context_limit: int | None = None
+
+
+class Checkpoint(Value):
+    """A cumulative summary of a slot's history before `first_retained_seq` (seed 002 § 6.2).
+
+    `rendered` is the text that goes to the model, made once and replayed verbatim (decision 1).
+    """
+
+    checkpoint_id: str
+    slot_uid: str
+    generation: int
+    parent_checkpoint_id: str | None
+    summary: str
+    rendered: str
+    first_retained_seq: int
+    source_max_seq: int
+    reason: Literal["manual", "auto", "overflow"]
+    provider: str
+    model: str
+    tokens_before: int
+    tokens_after: int
+    degraded: bool
+    created_at: datetime
+
+
+class Slot(Value):
+    """One row of the store: a slot's identity, lineage and settings.
+
+    `uid` is for ever, `slot_id` is a name that may be used again once the slot is deleted
+    (decision 17). A derived slot's history is its parent's up to `fork_seq`, then its own.
+    `focus_seq` is the first inherited seq of a focused derive: nothing before it is ever seen
+    (decision 19). `generation` is compared and swapped by every checkpoint, rewind and clear.
+    """
+
+    uid: str
+    slot_id: str
+    config: SlotConfig
+    created_at: datetime
+    parent_uid: str | None = None
+    fork_seq: int = 0
+    focus_seq: int | None = None
+    generation: int = 0
+    checkpoint_id: str | None = None
+    deleted: bool = False
+
+
+class SlotMeta(Value):
+    """What a list of slots shows (S8, decision 26). `tokens`: its history in the next request."""
+
+    slot_id: str
+    mode: SlotMode
+    parent_id: str | None
+    forked_at_turn: int | None
+    message_count: int
+    turns: int
+    tokens: int
+    created_at: datetime
+    is_current: bool
+    is_running: bool = False
+    model: str | None = None
+
+
+_PUNCTUATION = re.compile(r"[-_.]")
+
+
+def check_slot_id(slot_id: str) -> str:
+    """Return `slot_id`, or raise `InputValidation` naming the wrong character (S4)."""
+    if not slot_id:
+        raise InputValidation("A slot needs a name; write one with letters, digits, - _ or dots.")
+    if len(slot_id) > MAX_SLOT_ID_CHARACTERS:
+        raise InputValidation(
+            f"The slot name has {len(slot_id)} characters; {MAX_SLOT_ID_CHARACTERS} are allowed."
+        )
+    for character in slot_id:
+        if not _is_allowed(character):
+            raise InputValidation(
+                f"The slot name {slot_id!r} has the character {character!r};"
+                " letters, digits, - _ and . are allowed."
+            )
+    return slot_id
+
+
+def _is_allowed(character: str) -> bool:
+    if _PUNCTUATION.match(character):
+        return True
+    category = unicodedata.category(character)
+    return category[0] == "L" or category in ("Nd", "Mn", "Mc")
+
+
+def mode_label(mode: SlotMode) -> str:
+    """Name a mode as people read it: `full`, `focused 6`, `readonly`."""
+    match mode:
+        case Full():
+            return "full"
+        case Focused(recent_messages=count):
+            return f"focused {count}"
+        case Readonly():
+            return "readonly"

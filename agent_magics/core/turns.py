@@ -1,0 +1,149 @@
+"""A turn as it is watched: events for showing, and the outcome that is the truth.
+
+Order (seed 001 § 4.7, E6): `TurnStarted` first; every `ToolStarted` before its `ToolEnded`;
+exactly one of `TurnCompleted`, `TurnCancelled`, `TurnFailed` last. Events may be left unread:
+the outcome comes by its own way.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agent_magics.core.errors import AgentError
+from agent_magics.core.messages import TokenUsage, ToolOutput, Value
+
+
+class TurnStarted(Value, tag="turn_started"):
+    model: str
+    turn_index: int
+
+
+class TextChunk(Value, tag="text"):
+    text: str
+
+
+class ReasoningChunk(Value, tag="reasoning"):
+    text: str
+
+
+class ToolStarted(Value, tag="tool_started"):
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+class ToolEnded(Value, tag="tool_ended"):
+    call_id: str
+    tool_name: str
+    output: ToolOutput
+    duration_ms: int
+
+
+class ContextCompacted(Value, tag="context_compacted"):
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    degraded: bool
+
+
+class UsageReported(Value, tag="usage_reported"):
+    usage: TokenUsage
+    purpose: str = "turn"
+
+
+class RetryScheduled(Value, tag="retry"):
+    attempt: int
+    reason: str
+    wait_s: float
+
+
+class TurnWarning(Value, tag="warning"):
+    text: str
+
+
+class TurnCompleted(Value, tag="turn_completed"):
+    pass
+
+
+class TurnCancelled(Value, tag="turn_cancelled"):
+    pass
+
+
+class TurnFailed(Value, tag="turn_failed"):
+    code: str
+    message: str
+
+
+TurnPayload = (
+    TurnStarted
+    | TextChunk
+    | ReasoningChunk
+    | ToolStarted
+    | ToolEnded
+    | ContextCompacted
+    | UsageReported
+    | RetryScheduled
+    | TurnWarning
+    | TurnCompleted
+    | TurnCancelled
+    | TurnFailed
+)
+
+
+class AgentEvent(Value):
+    """One thing that happened in a running turn; `sequence` rises by one within the turn."""
+
+    session_id: str
+    slot_id: str
+    turn_id: str
+    sequence: int
+    created_at: datetime
+    payload: TurnPayload
+
+
+class Reply(Value):
+    """What a turn gave: `text` is the model's answer, `seq` its ledger event.
+
+    `usage` sums the turn's requests (cost, never context size); None where no server told.
+    `context_tokens` and `context_window` are the last request's size and limit.
+    """
+
+    text: str
+    seq: int | None
+    slot_id: str
+    turn_id: str
+    model: str
+    tool_calls: tuple[str, ...] = ()
+    usage: TokenUsage | None = None
+    duration_s: float = 0.0
+    context_tokens: int = 0
+    context_window: int = 0
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    reply: Reply
+    warnings: tuple[str, ...] = ()
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn was stopped; `reply` is what had been said."""
+
+    reply: Reply
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    error: AgentError
+    reply: Reply
+
+
+class Panicked(msgspec.Struct, frozen=True, kw_only=True):
+    """Neither our error nor a cancel: a fault of ours or a plugin's (decision 16)."""
+
+    error: BaseException
+    reply: Reply
+
+
+TurnOutcome = Completed | Cancelled | Failed | Panicked

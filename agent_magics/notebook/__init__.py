@@ -1,0 +1,1 @@
+"""How the agent lives in IPython and Jupyter."""

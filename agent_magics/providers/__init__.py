@@ -1,0 +1,1 @@
+"""Models, each behind the same port."""
