@@ -1,0 +1,74 @@
+# Two commands for a newcomer: `make lab` and `make test`. Each does all its own set-up.
+# PYTHON names the interpreter (3.11 or newer), VENV the environment's folder.
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+QUICKSTART := notebooks/01_quickstart.ipynb
+NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help lab demo test test-fast check format bench weights browser dist clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+lab: $(VENV)/.lab weights ## Set up, check the quickstart once, open JupyterLab on it
+	@VENV="$(VENV)" sh scripts/lab.sh $(QUICKSTART)
+
+demo: $(VENV)/.lab weights ## Run the main job in the terminal and show the conversation
+	@$(BIN)/agent-magics demo
+
+test: check weights browser ## Set up and run every test: linters, browser, notebooks, package
+	$(PYTEST) -m browser tests
+	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
+
+test-fast: $(VENV)/.test ## The daily loop: under a minute
+	$(PYTEST) -m "not slow and not browser and not embedded" tests
+
+check: $(VENV)/.test ## Run every linter; CI runs the same
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test ## Let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test ## Measure what it costs
+	$(BIN)/python -m benchmarks
+
+dist: $(VENV)/.test ## Build the wheel and the sdist
+	$(BIN)/python -m hatchling build
+
+weights: | $(VENV)/.package ## Fetch the embedded model once (93 MB)
+	@$(BIN)/agent-magics model pull
+
+browser: $(VENV)/.test ## Find Chromium, or install it where that is ours to do
+	@sh scripts/chromium.sh
+
+clean: ## Remove environments, caches and builds
+	rm -rf .venv* dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one or name it: make PYTHON=/path/to/python3"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=/path/to/python3"; exit 1; }
+	@"$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; echo "$(PYTHON) can't make an environment; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+# Each stamp says with which extras the package was last installed.
+$(VENV)/.lab: $(BIN)/python pyproject.toml
+	@echo "Installing agent-magics into $(VENV) (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install --quiet --editable ".[local,lab]"
+	@touch $@ $(VENV)/.package
+
+$(VENV)/.test: $(BIN)/python pyproject.toml
+	@echo "Installing agent-magics and its test tools into $(VENV) (a few minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@ $(VENV)/.lab $(VENV)/.package
+
+$(VENV)/.package: | $(VENV)/.lab
+	@touch $@

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Run a notebook once without a screen as a self-check, then open JupyterLab on it.
+# Usage: VENV=.venv sh scripts/lab.sh notebooks/01_quickstart.ipynb
+set -eu
+
+notebook=$1
+bin=${VENV:-.venv}/bin
+trial=$(mktemp -d)
+trap 'rm -rf "$trial"' EXIT
+
+echo "Checking $notebook: running it once, on the model of this machine ..."
+if ! AGENT_MAGICS_STORE="$trial/ledger.db" AGENT_MAGICS_MODEL=embedded \
+    "$bin/python" -m nbconvert --to notebook --execute "$notebook" \
+    --output-dir "$trial" >"$trial/log" 2>&1; then
+  tail -n 20 "$trial/log" >&2
+  echo "The quickstart did not run; the lines above say why." >&2
+  exit 1
+fi
+echo "The quickstart ran: a model answered, a slot was derived, the ledger kept it all."
+
+has_screen() {
+  [ -z "${CI:-}" ] || return 1
+  [ "$(uname)" = Darwin ] || [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}${WSL_DISTRO_NAME:-}" ]
+}
+
+if has_screen; then
+  rm -rf "$trial"
+  trap - EXIT
+  exec "$bin/jupyter" lab "$notebook"
+fi
+echo "There is no screen here, so JupyterLab was not opened. To open it:"
+echo "    $bin/jupyter lab $notebook"
+echo "or see the conversation in this terminal: make demo"

@@ -1,0 +1,53 @@
+"""What every test gets: a home of its own, and the report of held requirements."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.req_report import report_of
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = "AGENT_MAGICS_"
+FOREIGN_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "JPY_SESSION_NAME")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--req-report",
+        action="store_true",
+        help="print which rows of the requirements are held by tests that passed",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(report_of(config), "requirement-report")
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No key, model, store or profile of the person who runs the tests reaches a test."""
+    for name in (*FOREIGN_VARIABLES, *(name for name in os.environ if name.startswith(OURS))):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("AGENT_MAGICS_STORE", str(folder / "ledger.db"))
+    monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of design data that lies beside a checkout in CI; skips where there is none."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs the folder `shared` beside the project, which a plain clone has not")
+    return folder
