@@ -13,7 +13,7 @@ AgentError
 │   └── ProviderError
 │       ├── ContextOverflow · StreamInterrupted
 ├── ToolError                   goes to the model as a result
-│   ├── ToolExecutionError · ToolTimeout · ToolNotFound
+│   ├── ToolExecutionError · ToolTimeout · ToolNotFound · Interrupted
 ├── MaxToolCallsExceeded · SkillNotFound
 ├── StoreError                  nothing was lost; mend the store or open another session
 │   ├── StorageError · SessionNotFound · SessionLocked
@@ -227,6 +227,15 @@ class ToolNotFound(ToolError):
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f'There is no tool "{name}". Tools here: {_listed(known)}.')
+
+
+class Interrupted(ToolError):
+    """Code on the main thread was interrupted by the person (decision 11)."""
+
+    code = "TOOL_EXECUTION_ERROR"
+
+    def __init__(self) -> None:
+        super().__init__("Interrupted by the person while it ran.")
 
 
 class MaxToolCallsExceeded(AgentError):

@@ -1,0 +1,317 @@
+"""The one background loop that sessions live on, and the ways to it from other loops and threads.
+
+A session belongs to this loop alone: its locks and tasks are never shared with another one.
+Public coroutines hop here and may be awaited from any loop (decision 60).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextvars
+import functools
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from agent_magics.core.errors import AgentError, AgentShutdown
+from agent_magics.session.main_thread import TICK_S, MainThread
+
+__all__ = ["Handle", "MainThread", "SessionLoop", "background_loop", "hop_iter", "hops", "run"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+CLOSE_PATIENCE_S = 1.5
+
+
+class Handle(Generic[T]):
+    """A coroutine under way on the session's loop. Every method may be called from any thread.
+
+    `done()` holds only after the task's own cleanup, also after `cancel()`.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+        self._ended: Future[T] = Future()
+
+    def cancel(self) -> None:
+        """Ask the task to end; nothing happens where it has."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel_task)
+
+    def done(self) -> bool:
+        return self._ended.done()
+
+    def result(self) -> T:
+        """Wait, and give back or raise what the coroutine did (CancelledError included)."""
+        return self._ended.result()
+
+    def wait(self) -> None:
+        """Wait until the coroutine has ended, whatever became of it."""
+        self._ended.exception()
+
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once it has ended: on the session's thread, or now where it has."""
+        self._ended.add_done_callback(lambda _: callback())
+
+    def _start(self, coro: Coroutine[Any, Any, T], context: contextvars.Context) -> None:
+        self._task = self._loop.create_task(coro, context=context)
+        self._task.add_done_callback(self._end)
+
+    def _cancel_task(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        if self._ended.done():
+            return
+        if task.cancelled():
+            self._ended.set_exception(asyncio.CancelledError())
+        elif error := task.exception():
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(task.result())
+
+    def give_up(self) -> None:
+        """End for those who wait, though the task didn't end in time."""
+        if not self._ended.done():
+            self._ended.set_exception(AgentShutdown())
+
+
+class SessionLoop:
+    """An asyncio loop in a daemon thread named "agent-magics"; `main` is its way back."""
+
+    def __init__(self) -> None:
+        self.main = MainThread()
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_DaemonThreads())
+        self._handles: set[Handle[Any]] = set()
+        self._was_forked = False
+        self._thread = threading.Thread(target=self._serve, name="agent-magics", daemon=True)
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=_marking_forked(self))
+        self._thread.start()
+
+    def is_here(self) -> bool:
+        """Tell whether the caller runs on this loop's thread."""
+        return threading.current_thread() is self._thread
+
+    def post(self, coro: Coroutine[Any, Any, T]) -> Handle[T]:
+        """Start `coro` here as a task in the caller's context; return at once, from any thread.
+
+        Raises `AgentError` in a forked child, `AgentShutdown` once the loop is closed.
+        """
+        handle: Handle[T] = Handle(self._loop)
+        try:
+            self._check()
+            self._loop.call_soon_threadsafe(handle._start, coro, contextvars.copy_context())  # noqa: SLF001 - the other half of one thing
+        except AgentError:
+            coro.close()
+            raise
+        self._handles.add(handle)
+        handle.add_done_callback(lambda: self._handles.discard(handle))
+        return handle
+
+    async def hop(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Await `make()` on this loop, from whichever loop the caller runs on.
+
+        A cancel is forwarded and waits until the inner task has ended; a second one stops
+        waiting. On a main-thread loop, main-thread work is served meanwhile.
+        """
+        if self.is_here():
+            return await make()
+        handle = self.post(_awaiting(make))
+        await self._ending(handle)
+        return handle.result()
+
+    async def hop_iter(self, make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        """Iterate `make()` on this loop, from whichever loop the caller runs on.
+
+        Leaving early cancels the inner iteration and waits until it has ended.
+        """
+        if self.is_here():
+            async for item in make():
+                yield item
+            return
+        inbox: deque[T] = deque()
+        caller, news = asyncio.get_running_loop(), asyncio.Event()
+
+        async def forward() -> None:
+            async for item in make():
+                inbox.append(item)
+                caller.call_soon_threadsafe(news.set)
+
+        handle = self.post(forward())
+        handle.add_done_callback(lambda: _wake(caller, news))
+        try:
+            with self._served(caller):
+                is_over = False
+                while not is_over:
+                    is_over = handle.done()  # looked at before the inbox, or the last item is lost
+                    while inbox:
+                        yield inbox.popleft()
+                    if not is_over:
+                        await _tick(news)
+            handle.result()
+        finally:
+            if not handle.done():
+                handle.cancel()
+                await self._ending(handle)
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run `coro` here and wait for it; on the main thread, main-thread work is served.
+
+        Raises `AgentError` at once on this loop itself, which would wait for itself for ever, and
+        KeyboardInterrupt after SIGINT, once the coroutine has cleaned up.
+        """
+        if self.is_here():
+            coro.close()
+            raise AgentError("run() was called on the session's own loop; use await there.")
+        handle = self.post(coro)
+        if self.main.wait(handle):
+            raise KeyboardInterrupt
+        return handle.result()
+
+    def close(self, patience_s: float = CLOSE_PATIENCE_S) -> None:
+        """Cancel what runs, wait up to `patience_s` for its cleanup, and end the thread."""
+        if self._was_forked or self._loop.is_closed() or self.is_here():
+            return
+        self._loop.call_soon_threadsafe(self._begin_closing, patience_s)
+        self._thread.join(patience_s + 0.25)
+        for handle in tuple(self._handles):
+            handle.give_up()
+
+    async def _ending(self, handle: Handle[Any]) -> None:
+        caller, news = asyncio.get_running_loop(), asyncio.Event()
+        handle.add_done_callback(lambda: _wake(caller, news))
+        stopped: asyncio.CancelledError | None = None
+        with self._served(caller):
+            while not handle.done():
+                try:
+                    await _tick(news)
+                except asyncio.CancelledError as cancel:
+                    handle.cancel()
+                    if stopped:
+                        raise
+                    stopped = cancel
+        if stopped:
+            raise stopped
+
+    def _served(self, caller: asyncio.AbstractEventLoop) -> Any:
+        return self.main.served_by(caller) if self.main.is_here() else nullcontext()
+
+    def _check(self) -> None:
+        if self._was_forked:
+            raise AgentError(
+                "This process was forked from the one that holds the session; use the session"
+                " there, or start this process by multiprocessing's spawn method."
+            )
+        if self._loop.is_closed() or not self._thread.is_alive():
+            raise AgentShutdown
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        while True:
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                continue  # a task's own; asyncio passes it on, and the others must live
+            break
+        self._loop.close()
+
+    def _begin_closing(self, patience_s: float) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._closing = self._loop.create_task(self._finish_closing(patience_s))
+
+    async def _finish_closing(self, patience_s: float) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=patience_s)
+        self._loop.stop()
+
+    def mark_forked(self) -> None:
+        """Refuse all work from now on: the thread stayed in the parent process (decision 50)."""
+        self._was_forked = True
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """A loop's default executor (name look-ups use it) that never delays the interpreter's end."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - it belongs to who submitted
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="agent-magics-worker", daemon=True).start()
+        return future
+
+
+@functools.cache
+def background_loop() -> SessionLoop:
+    """Give the process's session loop; the first call starts it. It ends with the interpreter."""
+    loop = SessionLoop()
+    atexit.register(loop.close)
+    return loop
+
+
+def hops(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate a coroutine function: it may be awaited from any loop (decision 60)."""
+
+    @functools.wraps(method)
+    async def hopping(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await background_loop().hop(lambda: method(*args, **kwargs))
+
+    return hopping
+
+
+def hop_iter(make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+    """Iterate `make()` on the session's loop, from any loop; see `SessionLoop.hop_iter`."""
+    return background_loop().hop_iter(make)
+
+
+def run(coro: Coroutine[Any, Any, T]) -> T:
+    """Run `coro` on the session's loop and wait for it; see `SessionLoop.run`."""
+    return background_loop().run(coro)
+
+
+async def _awaiting(make: Callable[[], Awaitable[T]]) -> T:
+    return await make()
+
+
+async def _tick(news: asyncio.Event) -> None:
+    """Wait for news, but no longer than a tick: ipykernel 7.4 doesn't wake its loop on SIGINT."""
+    waiter = asyncio.ensure_future(news.wait())
+    try:
+        await asyncio.wait([waiter], timeout=TICK_S)
+    finally:
+        waiter.cancel()
+    news.clear()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(news.set)
+
+
+def _marking_forked(loop: SessionLoop) -> Callable[[], None]:
+    """Hold the loop weakly: a fork handler can't be taken back."""
+    reference = weakref.ref(loop)
+
+    def mark() -> None:
+        if found := reference():
+            found.mark_forked()
+
+    return mark

@@ -1,0 +1,190 @@
+"""The main thread as a place for work: whoever waits there serves it, and hears SIGINT meanwhile.
+
+Sessions run on their own loop; user code, displays and questions belong to the main thread. Work
+for it stands in one queue (decision 15), served by whoever has the main thread: a magic that
+waits (`wait`), or a loop that runs there while a cell awaits (`served_by`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, Protocol, TypeVar
+
+from agent_magics.core.errors import Interrupted
+
+T = TypeVar("T")
+TICK_S = 0.05
+
+
+class Waitable(Protocol):
+    """What a main thread can wait for; `done()` holds only after its cleanup."""
+
+    def done(self) -> bool: ...
+
+    def cancel(self) -> None: ...
+
+    def add_done_callback(self, callback: Callable[[], None]) -> None: ...
+
+    def wait(self) -> None: ...
+
+
+class _Job:
+    """One piece of work, in the context of who asked for it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.context = contextvars.copy_context()
+        self.future: Future[Any] = Future()
+
+
+class _Pump:
+    """One `wait` under way; a job of it may wait again, so pumps stand on one another."""
+
+    def __init__(self, depth: int, on_interrupt: Callable[[], None]) -> None:
+        self.depth = depth
+        self.on_interrupt = on_interrupt
+        self.interrupts = 0
+
+
+class MainThread:
+    """Implements `core.ports.OnMain` for the thread that Python started on."""
+
+    def __init__(self) -> None:
+        self._thread = threading.main_thread()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._loops: list[asyncio.AbstractEventLoop] = []
+        self._pumps: list[_Pump] = []
+        self._depth = 0
+
+    def is_here(self) -> bool:
+        """Tell whether the caller runs on the main thread."""
+        return threading.current_thread() is self._thread
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run `work` on the main thread, in the caller's context, and give back what it gives.
+
+        Raises what `work` raises; KeyboardInterrupt comes as `Interrupted`. A cancel withdraws
+        work that hasn't begun; work that runs goes on.
+        """
+        if self.is_here():
+            return work()
+        job = _Job(work)
+        self._jobs.put(job)
+        for loop in reversed(self._loops):
+            with suppress(RuntimeError):  # that loop was closed meanwhile
+                loop.call_soon_threadsafe(self._serve_queued)
+                break
+        result: T = await asyncio.wrap_future(job.future)
+        return result
+
+    @contextmanager
+    def served_by(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Let `loop`, which runs on the main thread, serve work while nobody pumps."""
+        self._loops.append(loop)
+        loop.call_soon_threadsafe(self._serve_queued)
+        try:
+            yield
+        finally:
+            self._loops.remove(loop)
+
+    def wait(self, handle: Waitable, *, on_interrupt: Callable[[], None] | None = None) -> int:
+        """Wait for `handle`, serving work; give back how often SIGINT came meanwhile.
+
+        The first SIGINT calls `on_interrupt` (default: cancel the handle) and waiting goes on;
+        the second cancels the handle and stops waiting. Code that runs as work gets
+        KeyboardInterrupt too. On any other thread there is neither work nor signal (decision 11).
+        """
+        if not self.is_here():
+            handle.wait()
+            return 0
+        pump = _Pump(self._depth, on_interrupt or handle.cancel)
+        handle.add_done_callback(lambda: self._jobs.put(None))
+        with self._listening(pump):
+            while not handle.done() and pump.interrupts < 2:  # noqa: PLR2004 - the second one
+                self._serve_next()
+        if not handle.done():
+            handle.cancel()
+        return pump.interrupts
+
+    def _serve_next(self) -> None:
+        with suppress(queue.Empty):
+            job = self._jobs.get(timeout=TICK_S)
+            if job is not None:
+                self._do(job)
+
+    def _serve_queued(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                job = self._jobs.get_nowait()
+                if job is not None:
+                    with self._raising():
+                        self._do(job)
+
+    def _do(self, job: _Job) -> None:
+        if not job.future.set_running_or_notify_cancel():
+            return
+        depth = self._depth
+        try:
+            try:
+                self._depth = depth + 1
+                result = job.context.run(job.work)
+            finally:
+                self._depth = depth
+        except KeyboardInterrupt as interrupt:
+            self._depth = depth  # the signal may have come inside the finally above
+            error = Interrupted()
+            error.__cause__ = interrupt
+            job.future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - it belongs to who asked for the work
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)
+
+    @contextmanager
+    def _listening(self, pump: _Pump) -> Iterator[None]:
+        """Hear SIGINT as a message for `pump` and for those it stands on."""
+        old = signal.getsignal(signal.SIGINT)
+        hears = callable(old)  # ignored, or not Python's: leave it so
+        self._pumps.append(pump)
+        try:
+            if hears:
+                signal.signal(signal.SIGINT, self._on_sigint)
+            yield
+        finally:
+            if hears:
+                signal.signal(signal.SIGINT, old)
+            self._pumps.remove(pump)
+
+    def _on_sigint(self, _signum: int, _frame: FrameType | None) -> None:
+        for pump in self._pumps:
+            pump.interrupts += 1
+            if pump.interrupts == 1:
+                pump.on_interrupt()
+        if self._pumps and self._depth > self._pumps[-1].depth:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _raising(self) -> Iterator[None]:
+        """Let SIGINT reach code that a loop serves: what was told before is told, then raised."""
+        old = signal.getsignal(signal.SIGINT)
+        if not callable(old):
+            yield
+            return
+
+        def tell_and_raise(signum: int, frame: FrameType | None) -> None:
+            old(signum, frame)
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGINT, tell_and_raise)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, old)
