@@ -1,0 +1,120 @@
+"""The shape of the house: what stands where, what is said about it, what must not be in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agent_magics
+
+LONGEST_MODULE = 500
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("*.py", "*.js", "*.ts")
+DOWNLOADS = re.compile(r"resolved\W+https?:|index-url|registry\s*=\s*http|__archiveUrl")
+TEXTS = (
+    "*.py",
+    "*.md",
+    "*.toml",
+    "*.ipynb",
+    "*.js",
+    "*.ts",
+    "*.json",
+    "*.yaml",
+    "*.sh",
+    "Makefile",
+)
+LOCKS = ("*.lock", "*lock.json", "*.npmrc", ".yarnrc.yml", "pip.conf")
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "manager"}
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Return the tracked (or soon to be tracked) files; all files where there is no git."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs git: the files of the project are those that git knows")
+    paths = (ROOT / name for name in listed.stdout.splitlines())
+    return [path for path in paths if path.is_file()]
+
+
+def documentation() -> str:
+    """Return all pages of the user guide in one text."""
+    return "\n".join(page.read_text("utf-8") for page in sorted((ROOT / "docs").glob("*.md")))
+
+
+def test_no_file_is_two_things() -> None:
+    """Past 500 lines a module is two modules."""
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in tracked(*SOURCES)}
+    assert {str(path): n for path, n in lengths.items() if n > LONGEST_MODULE} == {}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """The first statement of a module is its docstring."""
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in tracked("agent_magics/*.py", "tests/*.py", "benchmarks/*.py")
+        if path.read_text("utf-8").strip() and not path.read_text("utf-8").startswith('"""')
+    ]
+    assert silent == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    """Modules are nouns of the domain."""
+    assert [path for path in tracked("*.py") if path.stem in FORBIDDEN_NAMES] == []
+
+
+def test_imports_go_downward_only() -> None:
+    """import-linter finds the layers of docs/architecture.md kept."""
+    linter = Path(sys.executable).with_name("lint-imports")
+    if not linter.exists():
+        pytest.skip("needs import-linter, of the extra `dev`")
+    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_public_names_exist_and_are_documented() -> None:
+    """Each name of `agent_magics.__all__` can be had, and the guide speaks of it."""
+    names = agent_magics.__all__
+    assert [name for name in names if not hasattr(agent_magics, name)] == []
+    guide = documentation()
+    assert [name for name in names if name not in guide] == []
+
+
+def test_the_changelog_speaks_of_this_version() -> None:
+    """A version without a word on what changed is not released."""
+    assert f"## {agent_magics.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_version_stands_in_one_way_only() -> None:
+    """`pyproject.toml` and the package say the same."""
+    said = re.search(
+        r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
+    )
+    assert said is not None
+    assert said.group(1) == agent_magics.__version__
+
+
+def test_nothing_of_one_machine_is_tracked() -> None:
+    """No path of this machine stands in a file, and no download address in a lock file."""
+    machine = (f"{ROOT}/", f"{ROOT.parent}/shared", f"{Path.home()}/")
+    texts = {path: path.read_text("utf-8") for path in tracked(*TEXTS)}
+    found = [path for path, text in texts.items() if any(part in text for part in machine)]
+    found += [path for path in tracked(*LOCKS) if DOWNLOADS.search(path.read_text("utf-8"))]
+    assert found == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    """A relative link in a Markdown file names a file that exists."""
+    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+    broken = [
+        f"{page.name}: {target}"
+        for page in tracked("*.md")
+        for target in link.findall(page.read_text("utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []

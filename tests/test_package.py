@@ -1,0 +1,91 @@
+"""What is in the wheel and in the sdist, and that one builds into the other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDED = (
+    "agent_magics/__init__.py",
+    "agent_magics/py.typed",
+    "agent_magics/data/NOTICE",
+    "agent_magics/data/o200k_base.tiktoken.xz",
+    "agent_magics/data/cl100k_base.tiktoken.xz",
+)
+IN_SDIST = (
+    "README.md",
+    "LICENSE",
+    "Makefile",
+    ".ci/run",
+    "tests/conftest.py",
+    "docs/architecture.md",
+)
+
+
+def build(source: Path, target: str, into: Path) -> Path:
+    """Build `wheel` or `sdist` with the installed hatchling; no network, no Node."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(into)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = into.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as built from the tree."""
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist as built from the tree."""
+    return build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """Return name and check sum of a wheel's files, but its list of hashes."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = archive.infolist()
+    return {info.filename: info.CRC for info in files if not info.filename.endswith("RECORD")}
+
+
+def test_the_wheel_has_code_views_and_data(wheel: Path) -> None:
+    """Each view of `widgets/src` is in the package as `static`; nothing else comes along."""
+    names = contents(wheel).keys()
+    views = {f"agent_magics/static/{view.name}" for view in (ROOT / "widgets/src").glob("*.js")}
+    assert views
+    assert {*NEEDED, *views} <= names
+    info = "agent_magics-"
+    assert [name for name in names if not name.startswith(("agent_magics/", info))] == []
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_every_module_of_the_tree_is_in_the_wheel(wheel: Path) -> None:
+    """Packages without a line in the build's settings are not forgotten."""
+    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "agent_magics").rglob("*.py")}
+    assert modules <= contents(wheel).keys()
+
+
+def test_the_sdist_is_complete(sdist: Path) -> None:
+    """Tests, views, tutorials and commands are in it."""
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    views = {f"widgets/src/{view.name}" for view in (ROOT / "widgets/src").glob("*.js")}
+    tutorials = {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {*NEEDED, *IN_SDIST, *views, *tutorials} <= names
+
+
+def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+    """What is installed from an sdist is what is installed from the tree."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    again = build(source, "wheel", tmp_path / "out")
+    assert contents(again) == contents(wheel)
