@@ -164,7 +164,11 @@ class NoModel(ModelError):
 
 
 class ProviderError(ModelError):
-    """A server refused, failed or lied; `status` is its HTTP status where it gave one."""
+    """A server refused, failed or lied; `status` is its HTTP status where it gave one.
+
+    `window` and `used` in tokens, where the server told them (`kind` "output_reservation": what
+    is left between them is the largest `max_tokens`).
+    """
 
     code = "PROVIDER_ERROR"
 
@@ -175,11 +179,15 @@ class ProviderError(ModelError):
         retryable: bool = False,
         status: int | None = None,
         kind: str = "other",
+        window: int | None = None,
+        used: int | None = None,
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.status = status
         self.kind = kind
+        self.window = window
+        self.used = used
 
 
 class ContextOverflow(ProviderError):
@@ -188,9 +196,7 @@ class ContextOverflow(ProviderError):
     code = "CONTEXT_OVERFLOW"
 
     def __init__(self, message: str, *, window: int | None = None, used: int | None = None) -> None:
-        super().__init__(message, kind="input_overflow")
-        self.window = window
-        self.used = used
+        super().__init__(message, kind="input_overflow", window=window, used=used)
 
 
 class StreamInterrupted(ProviderError):

@@ -1,0 +1,347 @@
+"""HTTP and server-sent events: the only module that knows httpx and httpx-sse."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import math
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import httpx
+from httpx_sse import EventSource
+
+from agent_magics.core.errors import InputValidation, ProviderError
+from agent_magics.core.messages import Value
+from agent_magics.providers.redact import redact
+
+Transport = httpx.AsyncBaseTransport
+MAX_BODY_BYTES = 32_000_000
+MAX_ERROR_BYTES = 1_000_000
+WRITE_S = 60.0
+BodyKind = Literal["events", "json", "page", "empty"]
+
+
+class Timeouts(Value):
+    """How long to wait, in seconds (decision 58).
+
+    The last two are the longest silence: any byte, a comment line too, proves life.
+    """
+
+    connect_s: float = 10.0
+    first_token_s: float = 120.0
+    between_tokens_s: float = 60.0
+
+
+class ServerEvent(Value):
+    """One server-sent event."""
+
+    name: str
+    data: str
+
+
+async def server_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerEvent]:
+    """Read server-sent events from bytes that are cut anywhere.
+
+    An event that the end of the stream leaves without its blank line is given too: what it
+    says is judged by its reader, and servers do end so.
+    """
+    body = httpx.Response(
+        200, headers={"content-type": "text/event-stream"}, content=_with_end(chunks)
+    )
+    body.encoding = "utf-8-sig"  # always UTF-8, whatever the header says, without its mark
+    async with aclosing(EventSource(body).aiter_sse()) as events:
+        async for event in events:
+            if event.data or event.event == "error":
+                yield ServerEvent(name=event.event, data=event.data)
+
+
+async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield chunk
+    yield b"\n\n"
+
+
+class Reply:
+    """The answer to one request; read it once, in one of its ways.
+
+    `silence_s` is how long the next bytes may take: set it lower after the first token.
+    """
+
+    def __init__(self, response: httpx.Response, endpoint: Endpoint) -> None:
+        self.status = response.status_code
+        self.silence_s = endpoint.timeouts.first_token_s
+        self._response = response
+        self._endpoint = endpoint
+        self._chunks = response.aiter_bytes()
+        self._head = b""
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """How long the server asks to wait, in seconds; None where it doesn't say."""
+        return _retry_after(self._response.headers)
+
+    @property
+    def location(self) -> str | None:
+        """Where a redirect points."""
+        return self._response.headers.get("location")
+
+    async def kind(self) -> BodyKind:
+        """Look at the first bytes: servers' content types lie."""
+        while not self._head.lstrip():
+            chunk = await self._next()
+            if chunk is None:
+                return "empty"
+            self._head += chunk
+        first = self._head.lstrip()[:1]
+        if first in b"{[":
+            return "json"
+        return "page" if first == b"<" else "events"
+
+    async def read(self, limit: int = MAX_BODY_BYTES) -> bytes:
+        """Read the body, at most `limit` bytes of it."""
+        body = bytearray(self._head)
+        async with aclosing(self._rest()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) >= limit:
+                    break
+        return bytes(body[:limit])
+
+    async def events(self) -> AsyncIterator[ServerEvent]:
+        """Read the body as server-sent events."""
+        async with aclosing(self._all()) as chunks, aclosing(server_events(chunks)) as events:
+            async for event in events:
+                yield event
+
+    async def _all(self) -> AsyncIterator[bytes]:
+        if self._head:
+            yield self._head
+        async with aclosing(self._rest()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _rest(self) -> AsyncIterator[bytes]:
+        while (chunk := await self._next()) is not None:
+            yield chunk
+
+    async def _next(self) -> bytes | None:
+        try:
+            async with asyncio.timeout(self.silence_s):
+                return await anext(self._chunks, None)
+        except TimeoutError as error:
+            raise self._endpoint.silent(self.silence_s) from error
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise self._endpoint.failure(error) from error
+
+
+class Endpoint:
+    """One server: its address, its key, and one client that never sends the key elsewhere.
+
+    `name` is what messages call it. Loopback servers are reached without proxies (decision 63)
+    and without kept connections (some close them after a stream and say they don't).
+    `transport` takes the place of the network, for tests. `InputValidation` on a bad address.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self.name = name
+        self.base_url = _checked(base_url)
+        self.api_key = api_key
+        self.timeouts = timeouts or Timeouts()
+        self._headers = dict(headers or {})
+        self._transport = transport
+        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+
+    @property
+    def host(self) -> str:
+        return self.base_url.host
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    @property
+    def shown_url(self) -> str:
+        """The address without anything secret in it."""
+        return redact(str(self.base_url), [self.api_key])
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, path: str, *, body: Any = None, from_root: bool = False
+    ) -> AsyncIterator[Reply]:
+        """Send a request, give its answer once the headers are there, close it on leaving.
+
+        Raises `ProviderError` of kind "connection" or "timeout".
+        """
+        client = self._client()
+        request = client.build_request(
+            method,
+            self._url(path, from_root=from_root),
+            content=None if body is None else _encoded(body),
+            headers={"content-type": "application/json"} if body is not None else None,
+        )
+        try:
+            response = await client.send(request, stream=True)
+        except httpx.HTTPError as error:
+            raise self.failure(error) from error
+        try:
+            yield Reply(response, self)
+        finally:
+            await response.aclose()
+
+    async def get_json(
+        self, path: str, *, within_s: float, body: Any = None, from_root: bool = False
+    ) -> Any:
+        """Fetch a small JSON document; None where the server has none or says something else.
+
+        Raises `ProviderError` where nothing answers in `within_s` seconds.
+        """
+        method = "GET" if body is None else "POST"
+        try:
+            async with (
+                asyncio.timeout(within_s),
+                self.open(method, path, body=body, from_root=from_root) as reply,
+            ):
+                content = await reply.read()
+        except TimeoutError as error:
+            raise self.silent(within_s) from error
+        if not httpx.codes.is_success(reply.status):
+            return None
+        try:
+            return json.loads(content)
+        except ValueError:
+            return None
+
+    def failure(self, error: Exception) -> ProviderError:
+        """Say what a network error means."""
+        if isinstance(error, httpx.ReadTimeout):
+            return self.silent(self.timeouts.first_token_s)
+        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+            text = (
+                f"{self.name} does not answer at {self.shown_url}{_why(error)}; start it or check"
+                " the address, or choose another model with %agent model."
+            )
+            refused = self.is_loopback and isinstance(error, httpx.ConnectError)
+            return ProviderError(text, retryable=not refused, kind="connection")
+        text = f"The connection to {self.name} broke{_why(error)}; run it again."
+        return ProviderError(redact(text, [self.api_key]), retryable=True, kind="connection")
+
+    def silent(self, seconds: float) -> ProviderError:
+        """Say that nothing came in time; not sent again by itself: it would take as long."""
+        return ProviderError(
+            f"{self.name} said nothing for {math.ceil(seconds)} s; try again, or raise the"
+            " time-out.",
+            kind="timeout",
+        )
+
+    async def aclose(self) -> None:
+        """Close the running loop's client; those of ended loops have no sockets left to close."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        self._clients.clear()
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        """Give the running loop's client: sockets belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            for ended in [known for known in self._clients if known.is_closed()]:
+                del self._clients[ended]
+            client = self._clients[loop] = self._new_client()
+        return client
+
+    def _new_client(self) -> httpx.AsyncClient:
+        try:
+            return httpx.AsyncClient(
+                headers=self._all_headers(),
+                timeout=httpx.Timeout(
+                    self.timeouts.first_token_s, connect=self.timeouts.connect_s, write=WRITE_S
+                ),
+                limits=httpx.Limits(max_keepalive_connections=0 if self.is_loopback else 10),
+                trust_env=not self.is_loopback,
+                follow_redirects=False,
+                transport=self._transport,
+            )
+        except (ImportError, ValueError) as error:  # a proxy variable that can't be used
+            raise ProviderError(
+                f"The proxy settings of the environment can't be used: {redact(str(error))}"
+            ) from error
+
+    def _all_headers(self) -> dict[str, str]:
+        headers = {"accept": "text/event-stream, application/json", **self._headers}
+        if self.api_key:
+            headers.setdefault("authorization", f"Bearer {self.api_key}")
+        return headers
+
+    def _url(self, path: str, *, from_root: bool) -> httpx.URL:
+        base = self.base_url.path.rstrip("/")
+        if from_root:
+            base = re.sub(r"/v\d+$", "", base)
+        return self.base_url.copy_with(path=f"{base}/{path.lstrip('/')}")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _checked(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise InputValidation(f'"{redact(base_url)}" is not an address: {error}') from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise InputValidation(
+            f'"{redact(base_url)}" is not an address; write it like http://localhost:8080/v1.'
+        )
+    return url
+
+
+def _encoded(body: Any) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "replace")
+
+
+def _why(error: Exception) -> str:
+    text = str(error).strip()
+    return f" ({text})" if text else ""
+
+
+def _retry_after(headers: httpx.Headers) -> float | None:
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            return float(text) * unit_s
+        if text and unit_s == 1.0:
+            return _seconds_until(text)
+    return None
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        when = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
