@@ -1,0 +1,136 @@
+"""How much fits, when to compact, and what a request is made of, in tokens (C4, D 29, D 30)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agent_magics.core.chat import UNKNOWN_WINDOW
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.messages import Value
+from agent_magics.core.slots import ContextBudget, SlotConfig
+
+DEFAULT_RESERVE_TOKENS = 16_384
+Part = Literal[
+    "system",
+    "tools",
+    "skills",
+    "memories",
+    "summary",
+    "history",
+    "tool_results",
+    "user_input",
+    "media",
+]
+PARTS: tuple[Part, ...] = (
+    "system",
+    "tools",
+    "skills",
+    "memories",
+    "summary",
+    "history",
+    "tool_results",
+    "user_input",
+    "media",
+)
+
+
+class Limits(Value):
+    """What holds for one slot and model, in tokens. `reserve` and `keep` are what acts: the
+    configured ones, capped for small windows (seed 002 § 8.2).
+    """
+
+    window: int
+    reserve: int
+    keep: int
+    threshold: int
+    configured_reserve: int
+    configured_keep: int
+
+
+class ContextInfo(Value):
+    """What `%context` shows of a slot's next request (C18), the numbers that the trigger uses.
+
+    `parts` has every key of `PARTS` and sums to `used` where `source` is "estimated".
+    `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`: of the active checkpoint, None
+    where there is none.
+    """
+
+    slot_id: str
+    model: str
+    limits: Limits
+    parts: dict[str, int]
+    used: int
+    remaining: int
+    source: Literal["estimated", "measured"]
+    checkpoint_id: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    degraded: bool | None = None
+
+
+def limits_for(
+    model_window: int | None,
+    config: AgentConfig,
+    slot: SlotConfig,
+    learnt_window: int | None = None,
+) -> Limits:
+    """Work out the limits of a slot for a model.
+
+    Limits only tighten (decision 30): the window is the least of the model's (128,000 where
+    nobody knows it), the agent's, the slot's and one learnt from an overflow. Raises
+    `InputValidation` for a limit below 1, or where both `compact_threshold` and `reserve_tokens`
+    are set.
+    """
+    limits = {
+        "the model's window": UNKNOWN_WINDOW if model_window is None else model_window,
+        "context_limit": config.context_limit,
+        "the slot's context_limit": slot.context_limit,
+        "the learnt window": learnt_window,
+    }
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    for name, limit in known.items():
+        if limit < 1:
+            raise InputValidation(f"{name} is {limit}; give a positive number of tokens.")
+    window = min(known.values())
+    configured_reserve = _configured_reserve(window, config, slot)
+    configured_keep = config.compaction.keep_recent_tokens
+    reserve = min(configured_reserve, window // 2)
+    threshold = window - reserve
+    return Limits(
+        window=window,
+        reserve=reserve,
+        keep=min(configured_keep, threshold // 2),
+        threshold=threshold,
+        configured_reserve=configured_reserve,
+        configured_keep=configured_keep,
+    )
+
+
+def should_compact(used: int, limits: Limits) -> bool:
+    """Tell whether `used` tokens are over the threshold; exactly on it is not over (C4)."""
+    return used > limits.threshold
+
+
+def shares_for(slot: SlotConfig, limits: Limits) -> ContextBudget:
+    """Give a slot's shares of the window: its own, else those that fit the window (decision 29).
+
+    Only the share of tool results acts (C16); the others are shown.
+    """
+    return slot.budget or ContextBudget.auto(limits.window)
+
+
+def _configured_reserve(window: int, config: AgentConfig, slot: SlotConfig) -> int:
+    reserve = config.compaction.reserve_tokens
+    threshold = config.compact_threshold
+    if reserve is not None and threshold is not None:
+        raise InputValidation(
+            "Both compact_threshold and compaction.reserve_tokens are set; keep one."
+        )
+    if slot.budget is not None and slot.budget.reserve is not None:
+        return slot.budget.reserve
+    if reserve is not None:
+        return reserve
+    if threshold is not None:
+        return round(window * (1 - threshold))
+    return DEFAULT_RESERVE_TOKENS

@@ -1,0 +1,55 @@
+"""The one sanitiser at the ledger's door: text that would kill a session is made harmless.
+
+Rules: `providers.md` § Text that kills sessions. Nothing is unescaped, so cleaning twice is the
+same as cleaning once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MAX_DEPTH = 200
+TOO_DEEP = "[nested too deeply]"
+
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    r"""Return `text` as it can be stored, sent and shown.
+
+    Two halves of a surrogate pair are joined, a lone half becomes U+FFFD, NUL becomes the four
+    visible characters `\x00`. Everything else stays, U+2028 and right-to-left marks too.
+    """
+    if "\0" in text:
+        text = text.replace("\0", "\\x00")
+    if text.isascii() or not _SURROGATES.search(text):
+        return text
+    return _SURROGATES.sub(_joined, text)
+
+
+def clean_value(value: Any, *, depth: int = MAX_DEPTH) -> Any:
+    """Return JSON-like `value` with every text in it cleaned, keys included.
+
+    Values below `depth` levels become a mark, so that no value is too deep to be stored.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if depth <= 0:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {
+            clean_text(key) if isinstance(key, str) else key: clean_value(item, depth=depth - 1)
+            for key, item in value.items()
+        }
+    items = [clean_value(item, depth=depth - 1) for item in value]
+    return items if isinstance(value, list) else tuple(items)
+
+
+def _joined(match: re.Match[str]) -> str:
+    found = match.group()
+    if len(found) == 1:
+        return "\ufffd"
+    return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
