@@ -14,9 +14,9 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from agent_magics.core.errors import AgentError, AgentShutdown
@@ -93,6 +93,7 @@ class SessionLoop:
         self._loop.set_default_executor(_DaemonThreads())
         self._handles: set[Handle[Any]] = set()
         self._was_forked = False
+        self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="agent-magics", daemon=True)
         if hasattr(os, "register_at_fork"):  # not on Windows
             os.register_at_fork(after_in_child=_marking_forked(self))
@@ -173,37 +174,48 @@ class SessionLoop:
         if self.is_here():
             coro.close()
             raise AgentError("run() was called on the session's own loop; use await there.")
-        handle = self.post(coro)
-        if self.main.wait(handle):
+        handle, interrupts = self.main.pump(lambda: self.post(coro))
+        if interrupts:
             raise KeyboardInterrupt
         return handle.result()
 
     def close(self, patience_s: float = CLOSE_PATIENCE_S) -> None:
         """Cancel what runs, wait up to `patience_s` for its cleanup, and end the thread."""
-        if self._was_forked or self._loop.is_closed() or self.is_here():
+        if self._was_forked or self._is_closing or self.is_here():
             return
+        self._is_closing = True
         self._loop.call_soon_threadsafe(self._begin_closing, patience_s)
         self._thread.join(patience_s + 0.25)
         for handle in tuple(self._handles):
             handle.give_up()
 
     async def _ending(self, handle: Handle[Any]) -> None:
+        """Wait until `handle` has ended; a cancel is forwarded, a second one stops waiting."""
         caller, news = asyncio.get_running_loop(), asyncio.Event()
         handle.add_done_callback(lambda: _wake(caller, news))
-        stopped: asyncio.CancelledError | None = None
-        with self._served(caller):
-            while not handle.done():
-                try:
+        try:
+            with self._served(caller):
+                while not handle.done():
                     await _tick(news)
-                except asyncio.CancelledError as cancel:
-                    handle.cancel()
-                    if stopped:
-                        raise
-                    stopped = cancel
-        if stopped:
-            raise stopped
+        except asyncio.CancelledError:
+            handle.cancel()
+            with self._served(caller), self._hurried(news) as hurry:
+                while not handle.done() and not hurry:
+                    await _tick(news)
+            raise
 
-    def _served(self, caller: asyncio.AbstractEventLoop) -> Any:
+    @contextmanager
+    def _hurried(self, news: asyncio.Event) -> Iterator[list[bool]]:
+        hurry: list[bool] = []
+
+        def stop() -> None:
+            hurry.append(True)
+            news.set()
+
+        with self.main.hurried_by(stop) if self.main.is_here() else nullcontext():
+            yield hurry
+
+    def _served(self, caller: asyncio.AbstractEventLoop) -> AbstractContextManager[None]:
         return self.main.served_by(caller) if self.main.is_here() else nullcontext()
 
     def _check(self) -> None:
@@ -212,7 +224,7 @@ class SessionLoop:
                 "This process was forked from the one that holds the session; use the session"
                 " there, or start this process by multiprocessing's spawn method."
             )
-        if self._loop.is_closed() or not self._thread.is_alive():
+        if self._is_closing:
             raise AgentShutdown
 
     def _serve(self) -> None:

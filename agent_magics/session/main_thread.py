@@ -2,7 +2,7 @@
 
 Sessions run on their own loop; user code, displays and questions belong to the main thread. Work
 for it stands in one queue (decision 15), served by whoever has the main thread: a magic that
-waits (`wait`), or a loop that runs there while a cell awaits (`served_by`).
+waits (`pump`), or a loop that runs there while a cell awaits (`served_by`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from agent_magics.core.errors import Interrupted
 
 T = TypeVar("T")
 TICK_S = 0.05
+STOPS_WAITING = 2  # interrupts
 
 
 class Waitable(Protocol):
@@ -36,6 +37,9 @@ class Waitable(Protocol):
     def wait(self) -> None: ...
 
 
+W = TypeVar("W", bound=Waitable)
+
+
 class _Job:
     """One piece of work, in the context of who asked for it."""
 
@@ -46,12 +50,23 @@ class _Job:
 
 
 class _Pump:
-    """One `wait` under way; a job of it may wait again, so pumps stand on one another."""
+    """One wait under way; a job of it may wait again, so pumps stand on one another."""
 
-    def __init__(self, depth: int, on_interrupt: Callable[[], None]) -> None:
+    def __init__(self, depth: int) -> None:
         self.depth = depth
-        self.on_interrupt = on_interrupt
         self.interrupts = 0
+        self.on_interrupt: Callable[[], None] | None = None
+
+    def interrupt(self) -> None:
+        self.interrupts += 1
+        if self.interrupts == 1 and self.on_interrupt:
+            self.on_interrupt()
+
+    def begin(self, on_interrupt: Callable[[], None]) -> None:
+        """Say what an interrupt does; one that came before there was anything counts too."""
+        self.on_interrupt = on_interrupt
+        if self.interrupts:
+            on_interrupt()
 
 
 class MainThread:
@@ -63,6 +78,8 @@ class MainThread:
         self._loops: list[asyncio.AbstractEventLoop] = []
         self._pumps: list[_Pump] = []
         self._depth = 0
+        self._hurried: list[Callable[[], None]] = []
+        self._before_hurry: Any = None
 
     def is_here(self) -> bool:
         """Tell whether the caller runs on the main thread."""
@@ -95,24 +112,51 @@ class MainThread:
         finally:
             self._loops.remove(loop)
 
-    def wait(self, handle: Waitable, *, on_interrupt: Callable[[], None] | None = None) -> int:
-        """Wait for `handle`, serving work; give back how often SIGINT came meanwhile.
+    def pump(
+        self, start: Callable[[], W], *, on_interrupt: Callable[[], None] | None = None
+    ) -> tuple[W, int]:
+        """Start something, wait for it and serve work; give it back, and how often SIGINT came.
 
-        The first SIGINT calls `on_interrupt` (default: cancel the handle) and waiting goes on;
-        the second cancels the handle and stops waiting. Code that runs as work gets
-        KeyboardInterrupt too. On any other thread there is neither work nor signal (decision 11).
+        The first SIGINT calls `on_interrupt` (default: cancel what was started) and waiting goes
+        on; the second cancels and stops waiting. Code that runs as work gets KeyboardInterrupt
+        too (decision 11). On any other thread there is neither work nor signal.
         """
         if not self.is_here():
+            handle = start()
             handle.wait()
-            return 0
-        pump = _Pump(self._depth, on_interrupt or handle.cancel)
-        handle.add_done_callback(lambda: self._jobs.put(None))
+            return handle, 0
+        pump = _Pump(self._depth)
         with self._listening(pump):
-            while not handle.done() and pump.interrupts < 2:  # noqa: PLR2004 - the second one
+            handle = start()
+            handle.add_done_callback(lambda: self._jobs.put(None))
+            pump.begin(on_interrupt or handle.cancel)
+            while not handle.done() and pump.interrupts < STOPS_WAITING:
                 self._serve_next()
         if not handle.done():
             handle.cancel()
-        return pump.interrupts
+        return handle, pump.interrupts
+
+    @contextmanager
+    def hurried_by(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call `stop` on SIGINT, after whoever was told before, while a loop here cleans up.
+
+        ipykernel hears only the first SIGINT of a cell that awaits.
+        """
+        self._hurried.append(stop)
+        if len(self._hurried) == 1:
+            self._before_hurry = signal.signal(signal.SIGINT, self._on_hurry)
+        try:
+            yield
+        finally:
+            self._hurried.remove(stop)
+            if not self._hurried and signal.getsignal(signal.SIGINT) == self._on_hurry:
+                signal.signal(signal.SIGINT, self._before_hurry)
+
+    def _on_hurry(self, signum: int, frame: FrameType | None) -> None:
+        for stop in tuple(self._hurried):
+            stop()
+        if callable(self._before_hurry):
+            self._before_hurry(signum, frame)
 
     def _serve_next(self) -> None:
         with suppress(queue.Empty):
@@ -165,24 +209,28 @@ class MainThread:
 
     def _on_sigint(self, _signum: int, _frame: FrameType | None) -> None:
         for pump in self._pumps:
-            pump.interrupts += 1
-            if pump.interrupts == 1:
-                pump.on_interrupt()
+            pump.interrupt()
         if self._pumps and self._depth > self._pumps[-1].depth:
             raise KeyboardInterrupt
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
-        """Let SIGINT reach code that a loop serves: what was told before is told, then raised."""
+        """Let SIGINT reach code that a loop serves: who was told before is told, then it raises.
+
+        ipykernel ignores SIGINT between cells; code that runs there is stopped all the same.
+        """
         old = signal.getsignal(signal.SIGINT)
-        if not callable(old):
-            yield
-            return
+        depth = self._depth
 
         def tell_and_raise(signum: int, frame: FrameType | None) -> None:
-            old(signum, frame)
-            raise KeyboardInterrupt
+            if callable(old):
+                old(signum, frame)
+            if self._depth > depth:
+                raise KeyboardInterrupt
 
+        if old in (None, signal.SIG_DFL):
+            yield
+            return
         signal.signal(signal.SIGINT, tell_and_raise)
         try:
             yield
