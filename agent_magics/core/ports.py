@@ -127,13 +127,17 @@ class SessionRow(Value):
 
 
 class SessionState(Value):
-    """All the store holds of one session. Events rise by seq, deleted slots are included."""
+    """All the store holds of one session. Events rise by seq, deleted slots are included.
+
+    `unreadable` are the seqs of events that can't be decoded; they are left out (C17).
+    """
 
     row: SessionRow
     slots: tuple[Slot, ...]
     checkpoints: tuple[Checkpoint, ...]
     events: tuple[LedgerEvent, ...]
     drafts: tuple[Draft, ...]
+    unreadable: tuple[int, ...] = ()
 
 
 class Change(Value):

@@ -1,1 +1,1 @@
-"""Schema revisions, oldest first."""
+"""From older schemas to ours; imported only where a file's version differs."""

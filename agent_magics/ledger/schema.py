@@ -1,0 +1,121 @@
+"""The tables of the ledger, as SQLAlchemy Core sees them.
+
+Times are whole microseconds since 1970 in UTC: exact, and sortable in every database. Payloads
+and slot settings are msgpack (`core.events`, `core.slots`). Rows of `events` are never updated.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION = 1
+VERSION_TABLE = "schema_version"
+
+metadata = MetaData()
+
+# Alembic's own table under our name, so that one row says what the file holds.
+schema_version = Table(VERSION_TABLE, metadata, Column("version_num", String(32), primary_key=True))
+
+# `head_seq` is the last seq that was given: it never falls, so that no seq is given twice.
+# The owner columns are for the message of a second kernel; the right to write is `epoch` (D 44).
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("title", Text),
+    Column("current_slot_uid", Text, nullable=False, server_default=""),
+    Column("message_count", Integer, nullable=False, server_default="0"),
+    Column("head_seq", Integer, nullable=False, server_default="0"),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    Column("owner_pid", Integer),
+    Column("owner_host", Text),
+    Column("owner_since", BigInteger),
+    Index("sessions_by_update", "updated_at", "session_id"),
+)
+
+slots = Table(
+    "slots",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("uid", Text, primary_key=True),
+    Column("slot_id", Text, nullable=False),
+    Column("config", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("parent_uid", Text),
+    Column("fork_seq", Integer, nullable=False),
+    Column("focus_seq", Integer),
+    Column("generation", Integer, nullable=False),
+    Column("checkpoint_id", Text),
+    Column("deleted", Boolean, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Clustered by its key: one session's events lie together, and an append touches one tree.
+events = Table(
+    "events",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("slot_uid", Text),
+    Column("turn_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("tokens", Integer, nullable=False, server_default="0"),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("checkpoint_id", Text, primary_key=True),
+    Column("slot_uid", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("parent_checkpoint_id", Text),
+    Column("summary", Text, nullable=False),
+    Column("rendered", Text, nullable=False),
+    Column("first_retained_seq", Integer, nullable=False),
+    Column("source_max_seq", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("tokens_before", Integer, nullable=False),
+    Column("tokens_after", Integer, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+# The one table whose rows are overwritten (D 62).
+drafts = Table(
+    "drafts",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("slot_uid", Text, primary_key=True),
+    Column("turn_id", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+# Which session a kernel or a notebook used last (D 46).
+bindings = Table(
+    "bindings",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("session_id", Text, nullable=False),
+)
+
+# Everything that goes with a session when it is deleted.
+OF_A_SESSION = (events, slots, checkpoints, drafts, bindings, sessions)
