@@ -1,0 +1,219 @@
+"""How a magic's header line is read: options first, then words or a prompt, quotes taken off.
+
+Only the header is read here; the body of a cell is text and stays as it is. Every mistake is an
+`IPython.core.error.UsageError` of one line that names what would be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Literal
+
+from IPython.core.error import UsageError
+
+from agent_magics.core.messages import Value
+
+Completes = Literal["", "slot", "model", "mode", "name"]
+HELP = ("-h", "--help")
+END = "--"  # of the options
+
+
+class Option(Value):
+    """An option of a command. `value` is the name of what follows it; None: it is a switch.
+
+    `fallback`: the value may be left out, and this is what holds then. `is_number`: the value
+    is a whole number above 0.
+    """
+
+    flag: str
+    help: str
+    value: str | None = None
+    fallback: str | None = None
+    is_number: bool = False
+    completes: Completes = ""
+
+
+class Command(Value):
+    """What may stand on one header line. `name` is how it is typed: `slot derive`.
+
+    `words` are the names of its positional words, the last `optional` of which may be missing;
+    `form` shows them where their names don't say enough.
+    `takes_text`: after the options the rest of the line is a prompt, kept as it is.
+    """
+
+    name: str
+    summary: str
+    words: tuple[str, ...] = ()
+    optional: int = 0
+    form: str = ""
+    completes: tuple[Completes, ...] = ()
+    takes_text: bool = False
+    options: tuple[Option, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """The command as one line: `slot derive NAME [--at TURN] …`."""
+        least = len(self.words) - self.optional
+        words = [w if i < least else f"[{w}]" for i, w in enumerate(self.words)]
+        words = [self.form] if self.form else words
+        options = [f"[{_shown(option)}]" for option in self.options]
+        text = ["[PROMPT]"] if self.takes_text else []
+        return " ".join([self.name, *words, *options, *text])
+
+
+class Given(Value):
+    """What stood on a header line. `text` is the prompt of a command that takes one."""
+
+    command: Command
+    options: dict[str, str]
+    words: tuple[str, ...] = ()
+    text: str = ""
+    wants_help: bool = False
+
+    def has(self, flag: str) -> bool:
+        """Tell whether the option was given."""
+        return flag in self.options
+
+    def value(self, flag: str) -> str | None:
+        """Give an option's value; None where it wasn't given."""
+        return self.options.get(flag)
+
+    def number(self, flag: str) -> int | None:
+        """Give a numeric option's value; None where it wasn't given."""
+        value = self.options.get(flag)
+        return None if value is None else int(value)
+
+    def word(self, index: int) -> str | None:
+        """Give a positional word; None where it is missing."""
+        return self.words[index] if index < len(self.words) else None
+
+
+def parse(command: Command, line: str) -> Given:
+    """Read a header line; raise `UsageError` on what the command doesn't know."""
+    options: dict[str, str] = {}
+    words: list[str] = []
+    rest = line.strip()
+    while rest:
+        token, after = _next_token(rest)
+        if token == END:
+            rest = after
+            break
+        if token in HELP:
+            return Given(command=command, options=options, wants_help=True)
+        if _is_option(rest):
+            rest = _read_option(command, token, after, options)
+        elif command.takes_text:
+            break
+        else:
+            words.append(token)
+            rest = after
+    if command.takes_text:
+        return Given(command=command, options=options, text=rest)
+    words += list(_tokens(rest))
+    _check_words(command, words)
+    return Given(command=command, options=options, words=tuple(words))
+
+
+def help_text(commands: Sequence[Command], about: str, *, mark: str = "%") -> str:
+    """Say what a magic can do, one command a paragraph."""
+    parts = [about]
+    for command in commands:
+        lines = [f"  {mark}{command.usage}", f"      {command.summary}"]
+        lines += [f"      {_shown(option):<22} {option.help}" for option in command.options]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def unknown(what: str, name: str, known: Sequence[str], label: str) -> UsageError:
+    """Make the error for a name that isn't one of `known`, with the nearest of them."""
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return UsageError(f"{what} {name!r}.{hint} {label}: {', '.join(known)}.")
+
+
+def first_word(line: str) -> tuple[str, str]:
+    """Split a line at its first blank: the word, unquoted, and what follows."""
+    stripped = line.strip()
+    return _next_token(stripped) if stripped else ("", "")
+
+
+def _shown(option: Option) -> str:
+    if option.value is None:
+        return option.flag
+    value = option.value if option.fallback is None else f"[{option.value}]"
+    return f"{option.flag} {value}"
+
+
+def _is_option(rest: str) -> bool:
+    return rest.startswith("--") or (rest[0] == "-" and len(rest) > 1 and rest[1].isalpha())
+
+
+def _read_option(command: Command, token: str, after: str, options: dict[str, str]) -> str:
+    flag, has_value, value = token.partition("=")
+    option = _find(command, flag)
+    if option.value is None:
+        if has_value:
+            raise UsageError(f"{flag} of %{command.name} takes no value; leave {value!r} out.")
+        options[flag] = ""
+        return after
+    if not has_value:
+        value, after = _take_value(command, option, after)
+    if option.is_number and not (value.isascii() and value.isdigit() and int(value) > 0):
+        raise UsageError(f"{flag} of %{command.name} is {value!r}; give a whole number above 0.")
+    options[flag] = value
+    return after
+
+
+def _take_value(command: Command, option: Option, after: str) -> tuple[str, str]:
+    value, beyond = _next_token(after) if after else ("", "")
+    is_there = bool(after) and not _is_option(after)
+    if option.fallback is not None:
+        fits = is_there and (value.isdigit() or not option.is_number)
+        return (value, beyond) if fits else (option.fallback, after)
+    if not is_there:
+        raise UsageError(f"{option.flag} of %{command.name} needs {option.value} after it.")
+    return value, beyond
+
+
+def _find(command: Command, flag: str) -> Option:
+    for option in command.options:
+        if option.flag == flag:
+            return option
+    known = [option.flag for option in command.options]
+    if not known:
+        raise UsageError(f"%{command.name} has no option {flag!r}; it takes none but --help.")
+    raise unknown(f"%{command.name} has no option", flag, known, "Options")
+
+
+def _check_words(command: Command, words: Sequence[str]) -> None:
+    least = len(command.words) - command.optional
+    if len(words) < least:
+        missing = " and ".join(command.words[len(words) : least])
+        raise UsageError(f"%{command.name} needs {missing}: %{command.usage}")
+    if len(words) > len(command.words):
+        extra = words[len(command.words)]
+        raise UsageError(f"%{command.name} can't use {extra!r}: %{command.usage}")
+
+
+def _tokens(rest: str) -> Iterator[str]:
+    while rest:
+        token, rest = _next_token(rest)
+        yield token
+
+
+def _next_token(rest: str) -> tuple[str, str]:
+    """Take one token off a non-empty line; a quoted one (also after `=`) loses its quotes."""
+    taken: list[str] = []
+    position = 0
+    while position < len(rest) and not rest[position].isspace():
+        character = rest[position]
+        opens = character in "'\"" and (not taken or taken[-1] == "=")
+        end = rest.find(character, position + 1) if opens else -1
+        if end > 0:
+            taken.append(rest[position + 1 : end])
+            position = end + 1
+        else:
+            taken.append(character)
+            position += 1
+    return "".join(taken), rest[position:].lstrip()

@@ -1,0 +1,183 @@
+"""Every magic with its commands and options: read by the parser, the help and the completion."""
+
+from __future__ import annotations
+
+from agent_magics.core.messages import Value
+from agent_magics.notebook.arguments import Command, Option, help_text
+
+SLOT = Option(flag="--slot", value="NAME", help="ask in this slot", completes="slot")
+MODEL = Option(flag="--model", value="SPEC", help="provider:model for this turn", completes="model")
+OUT = Option(flag="--out", value="NAME", help="keep the answer in this variable", completes="name")
+RAW = Option(flag="--raw", help="send {{…}} as it stands")
+KEEP_GOING = Option(flag="--keep-going", help="a failed turn doesn't end the cell with an error")
+FOCUSED = Option(
+    flag="--focused",
+    value="N",
+    fallback="10",
+    is_number=True,
+    help="the model sees the last N messages only (10)",
+)
+READONLY = Option(flag="--readonly", help="nothing may be added to it")
+SLOT_MODEL = Option(flag="--model", value="SPEC", help="the slot's own model", completes="model")
+SWITCH = Option(flag="--switch", help="go there")
+KEEP = Option(flag="--keep", help="leave a slot that this cell made before as it is")
+OF_SLOT = Option(flag="--slot", value="NAME", help="another slot", completes="slot")
+
+ASK = Command(
+    name="agent",
+    summary="ask; in a cell magic the body is the prompt, {{expr}} takes values of the kernel",
+    takes_text=True,
+    options=(SLOT, MODEL, OUT, RAW, KEEP_GOING),
+)
+AGENT = (
+    Command(
+        name="agent model",
+        summary="list the models that answer, or use another for this session",
+        words=("SPEC",),
+        optional=1,
+        completes=("model",),
+    ),
+    Command(name="agent model pull", summary="fetch the small demo model to this machine"),
+    Command(name="agent retry", summary="send the last prompt of this slot again"),
+    Command(name="agent undo", summary="take the last turn of this slot out of the view"),
+    Command(name="agent redo", summary="bring back what the last undo or rerun took"),
+    Command(name="agent stop", summary="stop what is running"),
+)
+SLOT_LIST = Command(name="slot list", summary="the slots as text")
+SLOT_NEW = Command(
+    name="slot new",
+    summary="make an empty slot; %%slot new takes the body as its system prompt",
+    words=("NAME",),
+    options=(FOCUSED, READONLY, SLOT_MODEL, SWITCH, KEEP),
+)
+SLOT_DERIVE = Command(
+    name="slot derive",
+    summary="make a slot that begins as a view of another",
+    words=("NAME",),
+    options=(
+        Option(flag="--from", value="SLOT", help="the parent (this slot)", completes="slot"),
+        Option(flag="--at", value="TURN", is_number=True, help="fork at the end of this turn"),
+        FOCUSED,
+        SWITCH,
+        KEEP,
+    ),
+)
+SLOT_SWITCH = Command(
+    name="slot switch", summary="go to a slot", words=("NAME",), completes=("slot",)
+)
+SLOT_DELETE = Command(
+    name="slot delete",
+    summary="take a slot out of every list; its log is kept",
+    words=("NAME",),
+    completes=("slot",),
+)
+SLOT_MODE = Command(
+    name="slot mode",
+    summary="what the model sees of a slot: full, focused N or readonly",
+    words=("NAME", "MODE", "N"),
+    optional=2,
+    form="[NAME] full|focused [N]|readonly",
+    completes=("mode", "mode"),
+)
+SLOT_RENAME = Command(
+    name="slot rename",
+    summary="give a slot another name",
+    words=("OLD", "NEW"),
+    completes=("slot",),
+)
+SLOT_COMMANDS = (
+    SLOT_LIST,
+    SLOT_NEW,
+    SLOT_DERIVE,
+    SLOT_SWITCH,
+    SLOT_DELETE,
+    SLOT_MODE,
+    SLOT_RENAME,
+)
+SLOT_SHOW = Command(name="slot", summary="show the slots")
+COMPACT = Command(
+    name="compact",
+    summary="summarise older turns now; in a cell magic the body says what to keep",
+    options=(OF_SLOT, Option(flag="--dry-run", help="show the plan, ask no model")),
+)
+CONTEXT = Command(
+    name="context",
+    summary="show what fills the context",
+    options=(OF_SLOT, Option(flag="--full", help="the next request itself")),
+)
+SESSIONS_LIST = Command(name="sessions list", summary="the sessions in the store")
+SESSIONS_OPEN = Command(
+    name="sessions open",
+    summary="use another session in this notebook",
+    words=("NAME",),
+    options=(Option(flag="--readonly", help="look at it while another kernel writes it"),),
+)
+SESSIONS_TAKE = Command(
+    name="sessions take", summary="take a session over from another kernel", words=("NAME",)
+)
+SESSIONS_COMMANDS = (SESSIONS_LIST, SESSIONS_OPEN, SESSIONS_TAKE)
+
+
+class Magic(Value):
+    """One magic: `show` is what it does by itself, `commands` its subcommands."""
+
+    name: str
+    about: str
+    show: Command
+    commands: tuple[Command, ...] = ()
+    has_cell_form: bool = False
+
+    @property
+    def help(self) -> str:
+        """The text of `--help` and of `%name?`."""
+        return help_text((self.show, *self.commands), self.about)
+
+    def named(self, subcommand: str) -> Command | None:
+        """Find a subcommand by the word after the magic's name."""
+        wanted = f"{self.name} {subcommand}"
+        return next((command for command in self.commands if command.name == wanted), None)
+
+    @property
+    def subcommands(self) -> tuple[str, ...]:
+        """The words that may follow the magic's name."""
+        return tuple(c.name.split(" ")[1] for c in self.commands if c.name.count(" ") == 1)
+
+
+MAGICS = (
+    Magic(
+        name="agent",
+        about="Ask the agent. Options stand before the prompt, on the header line.",
+        show=ASK,
+        commands=AGENT,
+        has_cell_form=True,
+    ),
+    Magic(
+        name="slot",
+        about="Isolated contexts of this session, and which of them is the current one.",
+        show=SLOT_SHOW,
+        commands=SLOT_COMMANDS,
+        has_cell_form=True,
+    ),
+    Magic(
+        name="compact",
+        about="Summarise older turns of a slot; the log keeps them all.",
+        show=COMPACT,
+        has_cell_form=True,
+    ),
+    Magic(
+        name="context",
+        about="What fills the context of a slot, by part, against the model's window.",
+        show=CONTEXT,
+    ),
+    Magic(
+        name="sessions",
+        about="The sessions in this store.",
+        show=Command(name="sessions", summary="list them"),
+        commands=SESSIONS_COMMANDS,
+    ),
+)
+
+
+def magic(name: str) -> Magic:
+    """Find a magic of ours by name."""
+    return next(found for found in MAGICS if found.name == name)

@@ -1,0 +1,111 @@
+"""Completion of our magics' header lines: subcommands, options, slots, models.
+
+A matcher with `suppress`: where it knows what may stand, IPython's own guesses stay away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from IPython.core.completer import (
+    CompletionContext,
+    MatcherAPIv2,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+
+from agent_magics.notebook.arguments import HELP, Command, Completes, Option
+from agent_magics.notebook.catalogue import MAGICS, Magic, magic
+
+MODES = ("full", "focused", "readonly")
+_NAMES = "|".join(ours.name for ours in MAGICS)
+_HEADER = re.compile(rf"^(?:(?P<cell>%%)|(?:[^%]*=)?\s*%)(?P<name>{_NAMES})\s+(?P<rest>.*)$")
+
+Names = Callable[[], Sequence[str]]
+
+
+class Completer:
+    """Callable matcher for `shell.Completer.custom_matchers`.
+
+    `slots` and `models` tell the names that may stand there now; they must not wait for anything.
+    """
+
+    def __init__(self, *, slots: Names, models: Names) -> None:
+        self._names: dict[Completes, Names] = {
+            "slot": slots,
+            "model": models,
+            "mode": lambda: MODES,
+            "name": tuple,
+            "": tuple,
+        }
+
+    def matcher(self) -> MatcherAPIv2:
+        """Make the matcher as IPython wants it."""
+
+        def agent_magics_matcher(context: CompletionContext) -> SimpleMatcherResult:
+            return self.complete(context.text_until_cursor)
+
+        return cast(
+            "MatcherAPIv2", context_matcher(identifier="agent_magics")(agent_magics_matcher)
+        )
+
+    def complete(self, line: str) -> SimpleMatcherResult:
+        """Complete a line up to the cursor; nothing where it isn't a header line of ours."""
+        found = _HEADER.match(line)
+        if found is None:
+            return SimpleMatcherResult(completions=[])
+        words = found["rest"].split(" ")
+        fragment = words[-1]
+        done = [word for word in words[:-1] if word]
+        known = self._known(magic(found["name"]), done, fragment, is_cell=bool(found["cell"]))
+        matching = [name for name in known if name.startswith(fragment)]
+        return SimpleMatcherResult(
+            completions=[SimpleCompletion(name, type="magic") for name in matching],
+            suppress=bool(matching),
+            matched_fragment=fragment,
+        )
+
+    def _known(
+        self, ours: Magic, done: Sequence[str], fragment: str, *, is_cell: bool
+    ) -> list[str]:
+        command, given = _command(ours, done)
+        waiting = _waiting(command, given)
+        if waiting is not None:
+            return list(self._names[waiting.completes]())
+        if fragment.startswith("-"):
+            return [option.flag for option in command.options] + [HELP[1]]
+        known: list[str] = []
+        if command is ours.show and not given and not (is_cell and ours.name == "agent"):
+            known += ours.subcommands
+        if ours.name == "agent" and list(done) == ["model"]:
+            known.append("pull")
+        position = len(_positional(command, given))
+        kinds = command.completes
+        if position < len(kinds):
+            known += self._names[kinds[position]]()
+        if command.name == "slot mode" and position == 0:
+            known += self._names["slot"]()
+        return known
+
+
+def _command(ours: Magic, done: Sequence[str]) -> tuple[Command, Sequence[str]]:
+    named = ours.named(done[0]) if done else None
+    return (named, done[1:]) if named else (ours.show, done)
+
+
+def _waiting(command: Command, given: Sequence[str]) -> Option | None:
+    """Find the option that the cursor stands behind, if its value is to come."""
+    last = given[-1] if given else ""
+    return next((o for o in command.options if o.flag == last and o.value is not None), None)
+
+
+def _positional(command: Command, given: Sequence[str]) -> list[str]:
+    takes_value = {o.flag for o in command.options if o.value is not None}
+    return [
+        word
+        for index, word in enumerate(given)
+        if not word.startswith("-") and (index == 0 or given[index - 1] not in takes_value)
+    ]

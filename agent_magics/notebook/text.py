@@ -1,0 +1,178 @@
+"""Views of a session as plain text, and as static HTML where every value is escaped.
+
+They stand where no widget can be drawn: terminals, nbclient, GitHub, a notebook without a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import assert_never
+
+from agent_magics.core.messages import (
+    Assistant,
+    Content,
+    File,
+    Image,
+    Message,
+    System,
+    Text,
+    ToolResult,
+    User,
+)
+from agent_magics.notebook.state import BudgetState, SlotState
+
+BAR_CELLS = 16
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+LABELS = {"tool_results": "tool results", "user_input": "your message", "media": "images"}
+
+
+def slots_text(slots: Sequence[SlotState]) -> str:
+    """List slots as a tree, one a line, the current one marked with a star."""
+    rows = [(_branch(slots, index), slot) for index, slot in enumerate(slots)]
+    names = [f"{branch}{s.id}{' *' if s.is_current else ''}" for branch, s in rows]
+    turns = [_counted(slot.turns, "turn") for slot in slots]
+    tokens = [_counted(slot.tokens, "token") for slot in slots]
+    return "\n".join(
+        (
+            f"  {name:<{_width(names)}}  {turn:>{_width(turns)}}  {token:>{_width(tokens)}}"
+            f"  {slot.mode_label:<10} {_notes(slot)}"
+        ).rstrip()
+        for name, turn, token, (_, slot) in zip(names, turns, tokens, rows, strict=True)
+    )
+
+
+def slots_html(slots: Sequence[SlotState]) -> str:
+    """Make a table of slots that needs no script and no style sheet."""
+    rows = "".join(
+        "<tr>"
+        f"<td>{escape(_branch(slots, i) + s.id)}{' <b>current</b>' if s.is_current else ''}</td>"
+        f"<td>{_counted(s.turns, 'turn')}</td><td>{_counted(s.tokens, 'token')}</td>"
+        f"<td>{escape(s.mode_label)}</td><td>{escape(_notes(s))}</td>"
+        "</tr>"
+        for i, s in enumerate(slots)
+    )
+    head = "<tr><th>slot</th><th>turns</th><th>tokens</th><th>mode</th><th></th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def budget_text(budget: BudgetState) -> str:
+    """Show what fills the context, one part a line with its bar."""
+    largest = max((part.tokens for part in budget.parts), default=0)
+    lines = [
+        f"  {part_label(part.name):<13}{part.tokens:>10,}  {_bar(part.tokens, largest)}".rstrip()
+        for part in budget.parts
+    ]
+    return "\n".join([_budget_head(budget), *lines, *_budget_notes(budget)])
+
+
+def budget_html(budget: BudgetState) -> str:
+    """Make a table of the budget that needs no script and no style sheet."""
+    rows = "".join(
+        f"<tr><td>{escape(part_label(part.name))}</td><td>{part.tokens:,}</td></tr>"
+        for part in budget.parts
+    )
+    head = escape(_budget_head(budget))
+    notes = "<br>".join(escape(note.strip()) for note in _budget_notes(budget))
+    return f"<p>{head}</p><table><tbody>{rows}</tbody></table><p>{notes}</p>"
+
+
+def messages_text(messages: Sequence[Message]) -> str:
+    """Write a request's messages out whole, each under its role."""
+    return "\n\n".join(_message(message) for message in messages)
+
+
+def part_label(name: str) -> str:
+    """Name a part of the budget as people read it."""
+    return LABELS.get(name, name)
+
+
+def _budget_head(budget: BudgetState) -> str:
+    return (
+        f"{budget.slot} · {budget.model} · {budget.used:,} of {budget.window:,} tokens"
+        f" · compacts past {budget.threshold:,}"
+    )
+
+
+def _budget_notes(budget: BudgetState) -> list[str]:
+    notes = [f"  {'free':<13}{budget.free:>10,}  before the threshold", budget.source]
+    if budget.checkpoint:
+        degraded = ", without a summary" if budget.checkpoint.is_degraded else ""
+        notes.append(
+            f"last compaction: {budget.checkpoint.tokens_before:,}"
+            f" → {budget.checkpoint.tokens_after:,} tokens{degraded}"
+        )
+    return notes
+
+
+def _bar(tokens: int, largest: int) -> str:
+    eighths = max(1, round(tokens * BAR_CELLS * 8 / largest)) if tokens else 0
+    return EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def _branch(slots: Sequence[SlotState], index: int) -> str:
+    """Draw the lines that lead to a slot: `├ `, `└ `, and `│ ` of those above it."""
+    depth = slots[index].depth
+    if depth == 0:
+        return ""
+    drawn = ["  " if _is_last(slots, index, level) else "│ " for level in range(1, depth)]
+    return "".join([*drawn, "└ " if _is_last(slots, index, depth) else "├ "])
+
+
+def _is_last(slots: Sequence[SlotState], index: int, level: int) -> bool:
+    """Tell whether nothing below stands at `level` before the tree goes back above it."""
+    for slot in slots[index + 1 :]:
+        if slot.depth <= level:
+            return slot.depth < level
+    return True
+
+
+def _notes(slot: SlotState) -> str:
+    notes = []
+    if slot.parent is not None:
+        at = "" if slot.forked_at_turn is None else f" at turn {slot.forked_at_turn}"
+        notes.append(f"from {slot.parent}{at}")
+    if slot.model is not None:
+        notes.append(slot.model)
+    if slot.is_running:
+        notes.append("running")
+    return " · ".join(notes)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _width(cells: Sequence[str]) -> int:
+    return max((len(cell) for cell in cells), default=0)
+
+
+def _message(message: Message) -> str:
+    match message:
+        case System(text=text):
+            return f"── system ──\n{text}"
+        case User(content=content):
+            return f"── user ──\n{_content(content)}"
+        case Assistant(content=content, calls=calls):
+            called = [f"[calls {c.tool_name} {c.arguments or c.raw} as {c.call_id}]" for c in calls]
+            return "\n".join(["── assistant ──", *filter(None, [_content(content)]), *called])
+        case ToolResult(tool_name=name, call_id=call_id, content=text, is_error=is_error):
+            return f"── {name} answers {call_id}{' with an error' if is_error else ''} ──\n{text}"
+        case _:
+            assert_never(message)
+
+
+def _content(content: Content) -> str:
+    return "\n".join(_block(block) for block in content)
+
+
+def _block(block: Text | Image | File) -> str:
+    match block:
+        case Text(text=text):
+            return text
+        case Image(media_type=media_type, data=data):
+            return f"[image, {media_type}, {len(data) * 3 // 4:,} bytes]"
+        case File(name=name, text=text):
+            return f"[file {name}]\n{text}"
+        case _:
+            assert_never(block)

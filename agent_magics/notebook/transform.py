@@ -1,0 +1,74 @@
+"""Input transformer: what IPython would misread of our magics is put right before it parses.
+
+- `%%agent prompt` with an empty body is a prompt (IPython refuses an empty body).
+- `%agent why is it so?` is a prompt (IPython would show help on the last word).
+- A comment above `%%agent` hides it from IPython: the error says so.
+"""
+
+from __future__ import annotations
+
+import re
+from tokenize import COMMENT, NL, TokenInfo
+
+from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import make_tokens_by_line
+
+CELL_MAGICS = ("agent", "slot", "compact")
+_CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")
+_QUESTION = re.compile(r"(?P<before>(?:[^%'\"#]*=\s*)?\s*)%agent\s+(?P<text>.*\?)\s*$")
+
+
+class InputTransformer:
+    """Callable for `shell.input_transformers_cleanup`; holds nothing.
+
+    `has_side_effects` keeps IPython from calling it while the person is still typing.
+    """
+
+    has_side_effects = True
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Give the cell's lines as IPython should read them; may raise `UsageError`."""
+        if not lines:
+            return lines
+        if lines[0].startswith("%%"):
+            return _with_body(lines)
+        _refuse_comment_above(lines)
+        return _with_questions(lines)
+
+
+def _with_body(lines: list[str]) -> list[str]:
+    has_body = any(line.strip() for line in lines[1:])
+    if has_body or not _CELL.match(lines[0]):
+        return lines
+    return [lines[0].rstrip() + "\n", "\n"]
+
+
+def _refuse_comment_above(lines: list[str]) -> None:
+    for line in lines:
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            found = _CELL.match(stripped)
+            if found:
+                raise UsageError(
+                    f"{found.group(0)} must stand on the first line of its cell;"
+                    " move the comment below it or into a cell of its own."
+                )
+            return
+
+
+def _with_questions(lines: list[str]) -> list[str]:
+    found = [(number, _QUESTION.match(line)) for number, line in enumerate(lines)]
+    if not any(match for _, match in found):
+        return lines
+    starts = {position for line in make_tokens_by_line(lines) for position in _percents(line)}
+    made = list(lines)
+    for number, match in found:
+        if match and (number + 1, match.end("before")) in starts:
+            call = f"get_ipython().run_line_magic('agent', {match['text']!r})"
+            made[number] = f"{match['before']}{call}\n"
+    return made
+
+
+def _percents(line: list[TokenInfo]) -> list[tuple[int, int]]:
+    spoken = [token for token in line if token.type not in (COMMENT, NL)]
+    return [token.start for token in spoken if token.string == "%"]

@@ -1,0 +1,70 @@
+"""Completion of header lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from agent_magics.notebook.completion import Completer
+
+SLOTS = ("default", "option-a", "option-b")
+MODELS = ("openai:gpt-x", "scripted:demo")
+
+
+@pytest.fixture
+def completer() -> Completer:
+    return Completer(slots=lambda: SLOTS, models=lambda: MODELS)
+
+
+def texts(completer: Completer, line: str) -> list[str]:
+    return [completion.text for completion in completer.complete(line)["completions"]]
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%slot sw", ["switch"]),
+        ("%slot switch o", ["option-a", "option-b"]),
+        ("%slot delete def", ["default"]),
+        ("%slot derive x --from op", ["option-a", "option-b"]),
+        ("%slot new x --sw", ["--switch"]),
+        ("%slot mode rea", ["readonly"]),
+        ("%slot mode opt", ["option-a", "option-b"]),
+        ("%slot mode option-a foc", ["focused"]),
+        ("%agent re", ["retry", "redo"]),
+        ("%agent model op", ["openai:gpt-x"]),
+        ("%agent model pu", ["pull"]),
+        ("%agent --model scr", ["scripted:demo"]),
+        ("answer = %agent --slot d", ["default"]),
+        ("%%agent --slot option-", ["option-a", "option-b"]),
+        ("%%agent --o", ["--out"]),
+        ("%%agent re", []),
+        ("%compact --dr", ["--dry-run"]),
+        ("%context --slot d", ["default"]),
+        ("x = y", []),
+        ("agent --o", []),
+        ("%agent", []),
+    ],
+)
+def test_header_lines_complete(completer: Completer, line: str, expected: list[str]) -> None:
+    """Each place of a header line offers what may stand there."""
+    assert texts(completer, line) == expected
+
+
+@pytest.mark.req("N10")
+def test_ipythons_own_guesses_are_kept_away(completer: Completer) -> None:
+    """A known place suppresses every other matcher; an unknown one suppresses none."""
+    assert completer.complete("%slot sw")["suppress"] is True
+    assert not completer.complete("%slot zzz").get("suppress")
+
+
+@pytest.mark.req("N10")
+def test_a_shell_offers_slots_behind_a_subcommand(completer: Completer, shell: Any) -> None:
+    """Registered with a real completer, only our names come."""
+    shell.Completer.custom_matchers.append(completer.matcher())
+    with provisionalcompleter():
+        found = list(shell.Completer.completions("%slot switch option-", 20))
+    assert sorted(completion.text for completion in found) == ["option-a", "option-b"]

@@ -1,0 +1,95 @@
+"""Values of the kernel in prompts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.notebook.fill import fill
+from agent_magics.notebook.values import value_text
+
+
+class Shy:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+NAMESPACE: dict[str, Any] = {
+    "name": "Ada",
+    "prices": [1, 2.5],
+    "table": {"a": {"b": 1}},
+    "shy": Shy(),
+}
+
+
+@pytest.mark.req("N2", "dec53")
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("Dear {{name}}, {{ name }}!", "Dear Ada, Ada!"),
+        ("{{prices}}", "[1, 2.5]"),
+        ("{{sum(prices)}} and {{len(name)}}", "3.5 and 3"),
+        ('{{ {"a": {"b": 1}} == table }}', "True"),
+        ("{{table['a']}}", "{'b': 1}"),
+        ('{{"a": 1}}', '{{"a": 1}}'),
+        ("{{# each item }}x{{/each}}", "{{# each item }}x{{/each}}"),
+        ("{{}} {{ }}", "{{}} {{ }}"),
+        (r"\{{name}} {{name}}", "{{name}} Ada"),
+        ("{name} {{name", "{name} {{name"),
+        ("no braces", "no braces"),
+        ("{{(\nname\n)}}", "Ada"),
+    ],
+)
+def test_only_expressions_are_filled(text: str, filled: str) -> None:
+    """Text between braces that Python can't read stays, strings go in as they are."""
+    assert fill(text, dict(NAMESPACE)) == filled
+
+
+@pytest.mark.req("N2", "dec53")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{{pricess}}", "{{pricess}} is not defined; did you mean prices? Nothing was sent."),
+        ("{{zzz}}", "{{zzz}} is not defined; write \\{{ or --raw to send it as it stands."),
+        ("{{len(nam)}}", "{{len(nam)}} uses nam, not defined; did you mean name?"),
+        ("{{1/0}}", "{{1/0}} failed (ZeroDivisionError: division by zero). Nothing was sent."),
+    ],
+)
+def test_what_can_not_be_read_is_said(text: str, says: str) -> None:
+    """An unknown name or a failing expression is one sentence; the prompt goes nowhere."""
+    with pytest.raises(InputValidation) as caught:
+        fill(text, dict(NAMESPACE))
+    assert says in caught.value.message
+
+
+@pytest.mark.req("dec53")
+def test_many_open_braces_take_little_time() -> None:
+    """Text that is all braces is scanned in bounded steps and stays as it is."""
+    text = "{{" * 20_000
+    assert fill(text, {}) == text
+
+
+@pytest.mark.req("dec53")
+def test_a_long_value_is_cut_with_a_mark() -> None:
+    """What is longer than 4,000 tokens says how long it was."""
+    shown = value_text("word " * 10_000)
+    assert shown.endswith("tokens]")
+    assert "[cut here: 4,000 of" in shown
+
+
+@pytest.mark.req("dec53")
+def test_a_frame_is_told_by_shape_types_and_first_rows() -> None:
+    """A data frame goes in as its schema and a sample, never whole."""
+    frame = pd.DataFrame({"age": range(100), "city": ["Rome"] * 100})
+    told = value_text(frame)
+    assert told.startswith("DataFrame, 100 rows x 2 columns\nage: int64\ncity: ")
+    assert told.endswith("first 5 rows as CSV:\nage,city\n0,Rome\n1,Rome\n2,Rome\n3,Rome\n4,Rome")
+
+
+@pytest.mark.req("dec53")
+def test_a_value_whose_repr_fails_is_named() -> None:
+    """A broken repr doesn't break the prompt."""
+    assert value_text(NAMESPACE["shy"]) == "<Shy: can't be shown (RuntimeError: no)>"

@@ -1,0 +1,24 @@
+"""The views' own tests, run by node where there is one; the browser test needs none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.req("W1", "W2")
+def test_views_draw_the_session_state() -> None:
+    """Every test of `views.test.mjs` passes."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node; views are seen by the browser test")
+    ran = subprocess.run(
+        [node, "--test", str(HERE / "views.test.mjs")], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "# pass 20" in ran.stdout

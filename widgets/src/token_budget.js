@@ -1,0 +1,138 @@
+// Token budget: what fills the next request, by part, against the model's window.
+// Draws the session state (agent_magics/notebook/state.py); text is only ever set as text.
+
+/**
+ * @typedef {{slot: string, model: string, window: number, threshold: number, used: number,
+ *   free: number, source: string, parts: {name: string, tokens: number}[],
+ *   checkpoint: {tokens_before: number, tokens_after: number, is_degraded: boolean} | null}} Budget
+ */
+
+const LABELS = { tool_results: "tool results", user_input: "your message", media: "images" };
+// Mid-tones that keep 3:1 against a white and against a near-black page; names stand beside them.
+const COLORS = {
+  system: "#5b7fd4",
+  tools: "#8a6fc9",
+  skills: "#b55fb0",
+  memories: "#c75b7a",
+  summary: "#b8762a",
+  history: "#2f8f83",
+  tool_results: "#5d8a3a",
+  user_input: "#7d7d7d",
+  media: "#a8794f",
+};
+
+const STYLE = `
+.am-budget { font: var(--jp-ui-font-size1, 13px)/1.4 var(--jp-ui-font-family, system-ui, sans-serif);
+  color: var(--jp-ui-font-color1, var(--vscode-foreground, CanvasText)); margin: 4px 0; max-width: 720px; }
+.am-budget p { margin: 0; overflow-wrap: anywhere; }
+.am-budget__notes { color: var(--jp-ui-font-color2, inherit); font-size: .9em; }
+.am-budget__bar { position: relative; display: flex; height: 16px; margin: 6px 0 4px; border-radius: 3px;
+  background: var(--jp-layout-color2, rgba(128, 128, 128, .2));
+  box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5)); }
+.am-budget__part { min-width: 2px; }
+.am-budget__part:first-child { border-radius: 3px 0 0 3px; }
+.am-budget__mark { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px;
+  background: var(--jp-ui-font-color1, currentColor); }
+.am-budget__legend { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr));
+  gap: 2px 16px; list-style: none; margin: 6px 0; padding: 0; }
+.am-budget__item { display: flex; align-items: baseline; gap: 6px; }
+.am-budget__swatch { flex: none; width: 10px; height: 10px; border-radius: 2px; }
+.am-budget__swatch--free { box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5));
+  background: var(--jp-layout-color2, rgba(128, 128, 128, .2)); }
+.am-budget__tokens { margin-left: auto; font-variant-numeric: tabular-nums; }
+`;
+
+/** @param {number} count */
+const grouped = (count) => count.toLocaleString("en-US");
+
+/** @param {string} name */
+export const partLabel = (name) => LABELS[name] ?? name;
+
+/** What a screen reader says of the bar. @param {Budget} budget */
+export function spokenBudget(budget) {
+  const parts = budget.parts.map((part) => `${partLabel(part.name)} ${grouped(part.tokens)}`);
+  return [
+    `${grouped(budget.used)} of ${grouped(budget.window)} tokens used`,
+    `compacts past ${grouped(budget.threshold)}`,
+    ...parts,
+  ].join(", ");
+}
+
+/**
+ * Draw the budget into `root`, replacing what it drew there before.
+ * @param {HTMLElement} root @param {{budget: Budget | null}} state
+ */
+export function tokenBudget(root, state) {
+  const document = root.ownerDocument;
+  /** @param {string} tag @param {string} name @param {string} [text] */
+  const make = (tag, name, text = "") => {
+    const node = document.createElement(tag);
+    node.className = `am-budget__${name}`;
+    node.textContent = text;
+    return node;
+  };
+  const style = document.createElement("style");
+  style.textContent = STYLE;
+  const box = make("div", "box");
+  box.className = "am-budget";
+  root.replaceChildren(style, box);
+
+  const budget = state.budget;
+  if (!budget) {
+    box.append(make("p", "head", "Nothing has been asked here yet."));
+    return;
+  }
+  const share = (tokens) => `${Math.min(100, (100 * tokens) / Math.max(1, budget.window)).toFixed(2)}%`;
+
+  const bar = make("div", "bar");
+  bar.setAttribute("role", "meter");
+  bar.setAttribute("aria-label", `Context of ${budget.slot}`);
+  bar.setAttribute("aria-valuemin", "0");
+  bar.setAttribute("aria-valuemax", String(budget.window));
+  bar.setAttribute("aria-valuenow", String(Math.min(budget.used, budget.window)));
+  bar.setAttribute("aria-valuetext", spokenBudget(budget));
+  const legend = make("ul", "legend");
+  /** @param {HTMLElement} swatch @param {string} label @param {number} tokens */
+  const item = (swatch, label, tokens) => {
+    const line = make("li", "item");
+    line.append(swatch, make("span", "label", label), make("span", "tokens", grouped(tokens)));
+    legend.append(line);
+  };
+  for (const part of budget.parts) {
+    const color = COLORS[part.name] ?? COLORS.user_input;
+    const piece = make("span", "part");
+    piece.style.setProperty("width", share(part.tokens));
+    piece.style.setProperty("background", color);
+    piece.setAttribute("title", `${partLabel(part.name)}: ${grouped(part.tokens)} tokens`);
+    bar.append(piece);
+    const swatch = make("span", "swatch");
+    swatch.style.setProperty("background", color);
+    item(swatch, partLabel(part.name), part.tokens);
+  }
+  const free = make("span", "swatch");
+  free.className += " am-budget__swatch--free";
+  item(free, "free", budget.free);
+  const mark = make("span", "mark");
+  mark.style.setProperty("left", share(budget.threshold));
+  mark.setAttribute("title", `compacts past ${grouped(budget.threshold)} tokens`);
+  bar.append(mark);
+
+  const head = `${budget.slot} · ${budget.model} · ${grouped(budget.used)} of ${grouped(budget.window)} tokens`;
+  const notes = [`compacts past ${grouped(budget.threshold)}`, budget.source];
+  if (budget.checkpoint) {
+    const { tokens_before, tokens_after, is_degraded } = budget.checkpoint;
+    const how = is_degraded ? " without a summary" : "";
+    notes.push(`last compaction ${grouped(tokens_before)} → ${grouped(tokens_after)}${how}`);
+  }
+  box.append(make("p", "head", head), bar, legend, make("p", "notes", notes.join(" · ")));
+}
+
+export default {
+  /** @param {{model: any, el: HTMLElement}} context */
+  render({ model, el }) {
+    const draw = () => tokenBudget(el, model.get("state"));
+    model.on("change:state", draw);
+    draw();
+    return () => model.off("change:state", draw);
+  },
+};
