@@ -1,0 +1,319 @@
+"""An agent: what was registered, frozen, and the one session that is open."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Awaitable, Callable, Sequence
+
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.config import AgentConfig, SessionConfig, check_config
+from agent_magics.core.errors import (
+    AgentShutdown,
+    InputValidation,
+    InvalidDefaultModel,
+    InvalidModelConfig,
+    ModelNotSupported,
+    NameConflict,
+    NoModelProvider,
+    SessionBusy,
+    SessionNotFound,
+    StorageDuplicate,
+    StorageError,
+)
+from agent_magics.core.events import Metadata, SlotChanged
+from agent_magics.core.ports import (
+    Change,
+    Clock,
+    Ids,
+    Lease,
+    OnMain,
+    Owner,
+    Provider,
+    SessionPage,
+    SessionState,
+    SessionStorage,
+    SessionSummary,
+    Tool,
+)
+from agent_magics.core.slots import DEFAULT_SLOT, Slot, SlotConfig
+from agent_magics.ledger.transient import TransientStore
+from agent_magics.providers.registry import ProviderRegistry
+from agent_magics.session.desk import Desk
+from agent_magics.session.loop import background_loop, hops
+from agent_magics.session.mirror import Mirror
+from agent_magics.session.parts import AgentParts, RandomIds, SystemClock
+from agent_magics.session.record import Recorder
+from agent_magics.session.recovery import set_right
+from agent_magics.session.session import Session
+
+
+class AgentBuilder:
+    """Collects what an agent is made of; `build` checks that it fits together (seed 001 § 7.1)."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        *,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        on_main: OnMain | None = None,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._ids = ids
+        self._on_main = on_main
+        self._providers: list[Provider] = []
+        self._tools: list[Tool] = []
+        self._storages: list[SessionStorage] = []
+
+    def register_model_provider(self, provider: Provider) -> AgentBuilder:
+        """Add a family of models; at least one is needed."""
+        self._providers.append(provider)
+        return self
+
+    def register_tool(self, tool: Tool) -> AgentBuilder:
+        """Add a tool that models may call; see `agent_magics.tool`."""
+        self._tools.append(tool)
+        return self
+
+    def register_session_storage(self, storage: SessionStorage) -> AgentBuilder:
+        """Keep sessions there; without one they live in memory and can't be listed or resumed."""
+        self._storages.append(storage)
+        return self
+
+    @hops
+    async def build(self) -> Agent:
+        """Check and freeze.
+
+        Raises `NoModelProvider`, `NameConflict`, `StorageDuplicate`, `InvalidDefaultModel`,
+        `InvalidModelConfig`, `InputValidation` (a setting).
+        """
+        check_config(self._config)
+        registry = self._registry()
+        _check_unique("tool", [tool.name for tool in self._tools])
+        if len(self._storages) > 1:
+            raise StorageDuplicate("session")
+        return Agent(
+            AgentParts(
+                config=self._config,
+                registry=registry,
+                tools=tuple(self._tools),
+                storage=self._storages[0] if self._storages else TransientStore(),
+                is_stored=bool(self._storages),
+                on_main=self._on_main or background_loop().main,
+                clock=self._clock or SystemClock(),
+                ids=self._ids or RandomIds(),
+            )
+        )
+
+    def _registry(self) -> ProviderRegistry:
+        if not self._providers:
+            raise NoModelProvider
+        _check_unique("provider", [provider.provider_id for provider in self._providers])
+        registry = ProviderRegistry(tuple(self._providers))
+        config = self._config
+        try:
+            registry.resolve(config.default_model)
+        except ModelNotSupported as error:
+            raise InvalidDefaultModel(config.default_model, registry.ids) from error
+        for kind, spec in (("compact", config.compact_model), ("memory", config.memory_model)):
+            if spec is None:
+                continue
+            try:
+                registry.resolve(spec)
+            except ModelNotSupported as error:
+                raise InvalidModelConfig(kind, spec, registry.ids) from error
+        return registry
+
+
+class Agent:
+    """Opens one session at a time. Made by `AgentBuilder.build`."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._session: Session | None = None
+        self._is_opening = False
+        self._is_shut_down = False
+
+    @property
+    def config(self) -> AgentConfig:
+        return self._parts.config
+
+    @property
+    def storage(self) -> SessionStorage:
+        """Where its sessions are kept."""
+        return self._parts.storage
+
+    @hops
+    async def new_session(self, config: SessionConfig | None = None) -> Session:
+        """Make a session with its slot `default`.
+
+        Raises `SessionBusy` (one is open), `AgentShutdown`, `ModelNotSupported`, `StorageError`,
+        and `SessionLocked` where the id is in use elsewhere; nothing is left behind then.
+        """
+        wanted = config or SessionConfig()
+        if wanted.model_id is not None:
+            self._parts.registry.resolve(wanted.model_id)
+        session_id = wanted.session_id or self._parts.ids.new("session")
+        return await self._opened(session_id, lambda: self._make(session_id, wanted))
+
+    @hops
+    async def resume_session(
+        self, session_id: str, *, take: bool = False, readonly: bool = False
+    ) -> Session:
+        """Open a stored session as it was; no model is called (E18, D 43).
+
+        `take`: from another kernel that holds it. `readonly`: only to look at. Raises
+        `SessionNotFound`, `SessionLocked`, `SessionBusy`, `AgentShutdown`, `StorageError`.
+        """
+        self._check_stored()
+        return await self._opened(
+            session_id, lambda: self._resume(session_id, take=take, readonly=readonly)
+        )
+
+    @hops
+    async def list_sessions(self, cursor: str | None = None, limit: int = 50) -> SessionPage:
+        """List stored sessions, newest first."""
+        return await self._check_stored().list_sessions(cursor, limit)
+
+    @hops
+    async def find_sessions(self, query: str) -> Sequence[SessionSummary]:
+        """Find sessions by the beginning of their id or a part of their title."""
+        return await self._check_stored().find_sessions(query)
+
+    @hops
+    async def delete_session(self, session_id: str) -> None:
+        """Delete a session and all its events. Raises `SessionBusy` where it is the open one."""
+        storage = self._check_stored()
+        if self._open() is not None and self._open_id() == session_id:
+            raise SessionBusy(session_id)
+        await storage.delete_session(session_id)
+
+    @hops
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """List the models that the registered providers tell of."""
+        found: list[ModelInfo] = []
+        for provider in self._parts.registry.providers:
+            found.extend(await provider.models())
+        return tuple(found)
+
+    @hops
+    async def shutdown(self) -> None:
+        """Close the open session and free the providers; doing it twice does nothing."""
+        if self._is_shut_down:
+            return
+        self._is_shut_down = True
+        if self._session is not None:
+            await self._session.close()
+        for provider in self._parts.registry.providers:
+            await provider.aclose()
+
+    def _open(self) -> Session | None:
+        if self._session is not None and self._session.is_closed:
+            self._session = None
+        return self._session
+
+    def _open_id(self) -> str:
+        return self._session.session_id if self._session else ""
+
+    def _check_stored(self) -> SessionStorage:
+        if not self._parts.is_stored:
+            raise StorageError("SessionStorage not registered: sessions live in memory here.")
+        return self._parts.storage
+
+    async def _opened(self, session_id: str, make: Callable[[], Awaitable[Session]]) -> Session:
+        """Reserve the one place, open, and give the place back where that fails."""
+        if self._is_shut_down:
+            raise AgentShutdown
+        if self._open() is not None or self._is_opening:
+            raise SessionBusy(self._open_id() or session_id)
+        self._is_opening = True
+        try:
+            self._session = await make()
+        finally:
+            self._is_opening = False
+        return self._session
+
+    async def _make(self, session_id: str, wanted: SessionConfig) -> Session:
+        storage = self._parts.storage
+        lease = await storage.acquire(session_id, self._owner(), create=True)
+        try:
+            recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
+            await recorder.commit(self._first_change(recorder, wanted))
+        except BaseException:
+            await storage.release(lease)
+            raise
+        return Session(Desk(self._parts, recorder))
+
+    async def _resume(self, session_id: str, *, take: bool, readonly: bool) -> Session:
+        storage = self._parts.storage
+        if readonly:
+            recorder = self._recorder(
+                Lease(session_id=session_id, epoch=-1), await self._loaded(session_id)
+            )
+            recorder.is_readonly = True
+            return Session(Desk(self._parts, recorder))
+        lease = await storage.acquire(session_id, self._owner(), take=take)
+        try:
+            recorder = self._recorder(lease, await self._loaded(session_id))
+            await set_right(recorder)
+        except BaseException:
+            await storage.release(lease)
+            raise
+        return Session(Desk(self._parts, recorder))
+
+    async def _loaded(self, session_id: str) -> SessionState:
+        state = await self._parts.storage.load(session_id)
+        if state is None:
+            raise SessionNotFound(session_id)
+        return state
+
+    def _recorder(self, lease: Lease, state: SessionState) -> Recorder:
+        return Recorder(self._parts.storage, lease, Mirror(state), self._parts.clock)
+
+    def _first_change(self, recorder: Recorder, wanted: SessionConfig) -> Change:
+        slot = Slot(
+            uid=self._parts.ids.new("slot"),
+            slot_id=DEFAULT_SLOT,
+            config=SlotConfig(),
+            created_at=self._parts.clock.now(),
+        )
+        settings = Metadata(
+            key="session_config",
+            value={
+                "model_id": wanted.model_id,
+                "system_prompt_override": wanted.system_prompt_override,
+            },
+        )
+        namespace = Metadata(
+            key="memory_namespace", value={"namespace": self._parts.config.memory_namespace}
+        )
+        created = SlotChanged(action="created", slot_id=DEFAULT_SLOT, config=slot.config)
+        return Change(
+            events=(
+                recorder.event(settings),
+                recorder.event(namespace),
+                recorder.event(created, slot_uid=slot.uid),
+            ),
+            slots=(slot,),
+            current_slot_uid=slot.uid,
+            title=wanted.title,
+        )
+
+    def _owner(self) -> Owner:
+        return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())
+
+
+def _unused(state: SessionState) -> SessionState:
+    if state.events:
+        raise InputValidation(
+            f'There is already a session "{state.row.session_id}"; resume it, or choose another id.'
+        )
+    return state
+
+
+def _check_unique(kind: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise NameConflict(kind, name)

@@ -1,0 +1,119 @@
+"""One answer of a model while it comes, and the events that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from agent_magics.core.chat import Done, ModelInfo
+from agent_magics.core.events import (
+    AssistantMessage,
+    IncompleteCause,
+    Retry,
+    ToolCalled,
+    Usage,
+)
+from agent_magics.core.messages import Reasoning, Text, TokenUsage, ToolCall
+from agent_magics.core.text import clean_text
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What has come of one answer so far."""
+
+    began_s: float
+    estimated_tokens: int
+    digest: str
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    retries: list[Retry] = field(default_factory=list)
+    done: Done | None = None
+    first_token_s: float | None = None
+
+    @property
+    def said(self) -> str:
+        return clean_text("".join(self.text))
+
+    def message(
+        self, model: ModelInfo, text: str, cause: IncompleteCause | None, detail: str = ""
+    ) -> AssistantMessage:
+        """Make the assistant message; with a `cause` it is incomplete."""
+        return AssistantMessage(
+            content=(Text(text=text),) if text else (),
+            status="complete" if cause is None else "incomplete",
+            cause=cause,
+            detail=clean_text(detail),
+            reasoning=self._reasoning(model),
+            provider=model.provider,
+            model=model.name,
+        )
+
+    def usage_event(
+        self,
+        model: ModelInfo,
+        purpose: Literal["turn", "compaction", "summary", "memory", "bridge"],
+        now_s: float,
+    ) -> Usage:
+        """Make the request's usage event; what no server told stays None (decision 42)."""
+        told = self.done.usage if self.done else None
+        first = self.first_token_s
+        return Usage(
+            purpose=purpose,
+            provider=model.provider,
+            model=model.name,
+            attempt=1 + len(self.retries),
+            input_tokens=told.input_tokens if told else None,
+            output_tokens=told.output_tokens if told else None,
+            cached_tokens=told.cached_tokens if told else 0,
+            reasoning_tokens=told.reasoning_tokens if told else 0,
+            estimated_input_tokens=self.estimated_tokens,
+            duration_ms=round((now_s - self.began_s) * 1000),
+            first_token_ms=None if first is None else round((first - self.began_s) * 1000),
+            digest=self.digest,
+        )
+
+    def _reasoning(self, model: ModelInfo) -> Reasoning | None:
+        if self.done is not None and self.done.reasoning is not None:
+            return self.done.reasoning
+        if not self.reasoning:
+            return None
+        text = clean_text("".join(self.reasoning))
+        return Reasoning(text=text, provider=model.provider, model=model.name)
+
+
+def called(call: ToolCall) -> ToolCalled:
+    """Make the event of a call."""
+    return ToolCalled(
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        arguments=call.arguments,
+        raw=call.raw,
+    )
+
+
+def added(so_far: TokenUsage | None, more: TokenUsage) -> TokenUsage:
+    """Sum the cost of two requests."""
+    if so_far is None:
+        return more
+    return TokenUsage(
+        input_tokens=so_far.input_tokens + more.input_tokens,
+        output_tokens=so_far.output_tokens + more.output_tokens,
+        cached_tokens=so_far.cached_tokens + more.cached_tokens,
+        reasoning_tokens=so_far.reasoning_tokens + more.reasoning_tokens,
+    )
+
+
+@asynccontextmanager
+async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """Close a stream when leaving it, where it can be closed: that ends the connection."""
+    try:
+        yield events
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

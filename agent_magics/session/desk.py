@@ -1,0 +1,308 @@
+"""What one open session works with: its parts, its mirror and recorder, and what runs in it.
+
+Everything here runs on the session's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from agent_magics.context.view import TurnSpan
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.errors import (
+    InputValidation,
+    SessionLocked,
+    SessionNotFound,
+    SlotReadonly,
+    TurnBusy,
+)
+from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
+from agent_magics.core.messages import UserInput, text_of
+from agent_magics.core.ports import Change, Provider
+from agent_magics.core.slots import Readonly, Slot, SlotConfig, Static
+from agent_magics.core.text import clean_value
+from agent_magics.core.turns import Panicked, Reply, TurnOutcome
+from agent_magics.session.mirror import Mirror, is_static
+from agent_magics.session.parts import AgentParts, Models
+from agent_magics.session.record import Recorder
+from agent_magics.session.request import Draught, RequestBuilder
+from agent_magics.session.running import CancelToken, RunningTurn
+from agent_magics.session.slot_changes import SlotChanges
+from agent_magics.session.turn import TurnRun
+from agent_magics.tools.dispatch import Dispatcher
+
+CLOSE_PATIENCE_S = 1.5
+TITLE_CHARACTERS = 60
+
+
+class Desk:
+    """The working state behind a `Session`."""
+
+    def __init__(self, parts: AgentParts, recorder: Recorder) -> None:
+        self.parts = parts
+        self.recorder = recorder
+        self.mirror: Mirror = recorder.mirror
+        self.models = Models(parts.registry)
+        self.builder = RequestBuilder(self.mirror, parts.config, parts.tools)
+        self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
+        self.running: dict[str, RunningTurn] = {}
+        self.is_closed = False
+        self._doing: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Facts
+
+    @property
+    def session_model(self) -> str:
+        chosen = self.mirror.metadata.get("session_config", {}).get("model_id")
+        return str(chosen or self.parts.config.default_model)
+
+    @property
+    def prompt_override(self) -> str | None:
+        override = self.mirror.metadata.get("session_config", {}).get("system_prompt_override")
+        return str(override) if override else None
+
+    def spec_of(self, slot: Slot) -> str:
+        return slot.config.model or self.session_model
+
+    async def model_of(self, slot: Slot) -> tuple[Provider, ModelInfo]:
+        return await self.models.find(self.spec_of(slot))
+
+    def running_ids(self) -> dict[str, str]:
+        return {uid: turn.turn_id for uid, turn in self.running.items()}
+
+    def turns(self, slot: Slot) -> tuple[TurnSpan, ...]:
+        return self.mirror.turns(slot, self.running_ids().get(slot.uid))
+
+    def draught(self, slot: Slot, model: ModelInfo) -> Draught:
+        return self.builder.build(
+            slot,
+            model,
+            running_turn=self.running_ids().get(slot.uid),
+            override=self.prompt_override,
+        )
+
+    # Checks
+
+    def check_open(self) -> None:
+        if self.is_closed:
+            raise SessionNotFound(self.mirror.row.session_id)
+        if self.recorder.is_readonly:
+            raise SessionLocked(self.mirror.row.session_id, "it has taken this session over")
+
+    def check_model(self, spec: str | None) -> None:
+        if spec is not None:
+            self.models.check(spec)
+
+    def check_free(self, slot_id: str, *, replace: bool) -> None:
+        """A slot that is to be replaced must be idle."""
+        if replace and slot_id in self.mirror.living:
+            self.idle_slot(slot_id)
+
+    def idle_slot(self, slot_id: str | None) -> Slot:
+        """Find a slot in which nothing runs, or raise `SlotNotFound` or `TurnBusy`."""
+        slot = self.mirror.slot(slot_id)
+        if slot.uid in self._doing:
+            raise TurnBusy(slot.slot_id, self._doing[slot.uid])
+        return slot
+
+    def check_writable(self, uid: str) -> None:
+        """Raise `SlotReadonly` where the slot may not be added to (S11)."""
+        slot = self.mirror.slots[uid]
+        if isinstance(slot.config.mode, Readonly):
+            raise SlotReadonly(slot.slot_id)
+
+    def check_turn_end(self, slot: Slot, seq: int) -> None:
+        """Raise `InputValidation`, naming the nearest ends, where `seq` doesn't end a turn."""
+        ends = [0, *(span.last_seq for span in self.turns(slot))]
+        if seq in ends:
+            return
+        below = max((end for end in ends if end < seq), default=0)
+        above = min((end for end in ends if end > seq), default=None)
+        nearest = f"{below}" if above is None else f"{below} and {above}"
+        raise InputValidation(
+            f'seq {seq} does not end a turn of slot "{slot.slot_id}"; the nearest ends: {nearest}.'
+        )
+
+    def fork_seq(self, parent: Slot, at_seq: int | None) -> int:
+        """Give the last inherited seq of a child made now (D 18)."""
+        if at_seq is not None:
+            self.check_turn_end(parent, at_seq)
+            return at_seq
+        return self.mirror.last_finished_seq(parent, self.running_ids().get(parent.uid))
+
+    @contextmanager
+    def doing(self, slot: Slot, what: str) -> Iterator[None]:
+        """Keep a slot for one piece of work."""
+        self.check_open()
+        self.idle_slot(slot.slot_id)
+        self._doing[slot.uid] = what
+        try:
+            yield
+        finally:
+            self._doing.pop(slot.uid, None)
+            self.recorder.notify()
+
+    # Deeds
+
+    async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
+        """Write a change of an open session; static slots stay in this process (D 23)."""
+        self.check_open()
+        statics = {uid for uid, slot in self.mirror.slots.items() if is_static(slot)}
+        statics.update(slot.uid for slot in change.slots if is_static(slot))
+        stored = _without(change, statics)
+        events = await self.recorder.commit(stored) if stored != Change() else ()
+        self.mirror.apply(_only(change, statics), ())
+        self.recorder.notify()
+        return events
+
+    async def import_static(
+        self, slot_id: str, parent: Slot, *, origin: Origin | None, replace: bool
+    ) -> None:
+        """Make a stored slot of a static one's messages: the only copy there is (D 23)."""
+        assert isinstance(parent.config.source, Static)
+        config = msgspec.structs.replace(parent.config, mode=SlotConfig().mode)
+        config = msgspec.structs.replace(config, source=SlotConfig().source)
+        change = self.slot_changes.create(slot_id, config, replace=replace, origin=origin)
+        uid = change.slots[-1].uid
+        imported = tuple(
+            self.recorder.event(Imported(message=message), slot_uid=uid)
+            for message in parent.config.source.messages
+        )
+        await self.commit(msgspec.structs.replace(change, events=(*change.events, *imported)))
+
+    async def start(
+        self,
+        given: UserInput,
+        *,
+        slot_id: str | None,
+        cancel: CancelToken | None,
+        model: str | None,
+        origin: Origin | None,
+    ) -> RunningTurn:
+        """Check everything, keep the slot, start the turn's task."""
+        self.check_open()
+        slot = self.mirror.slot(slot_id)
+        self.check_writable(slot.uid)
+        self.idle_slot(slot.slot_id)
+        self.check_model(model or self.spec_of(slot))
+        turn = self._handle(slot)
+        self._doing[slot.uid] = "a turn"
+        self.running[slot.uid] = turn
+        if cancel is not None:
+            cancel.on_cancel(turn.cancel)
+        task = asyncio.ensure_future(self._run(turn, slot, given, model, origin))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return turn
+
+    async def close(self) -> None:
+        """Stop what runs, wait for its record, release the lease (D 50)."""
+        if self.is_closed:
+            return
+        for turn in tuple(self.running.values()):
+            turn.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=CLOSE_PATIENCE_S)
+        for turn in tuple(self.running.values()):
+            turn.abandon()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=CLOSE_PATIENCE_S)
+        self.is_closed = True
+        await self.recorder.release()
+
+    def _handle(self, slot: Slot) -> RunningTurn:
+        return RunningTurn(
+            session_id=self.mirror.row.session_id,
+            slot_id=slot.slot_id,
+            slot_uid=slot.uid,
+            turn_id=self.parts.ids.new("turn"),
+            clock=self.parts.clock,
+            steer=self._steer,
+            on_event=self.recorder.notify,
+        )
+
+    async def _run(
+        self,
+        turn: RunningTurn,
+        slot: Slot,
+        given: UserInput,
+        model: str | None,
+        origin: Origin | None,
+    ) -> None:
+        try:
+            outcome = await self._outcome(turn, slot, given, model, origin)
+        except BaseException as error:
+            outcome = Panicked(error=error, reply=_empty_reply(turn, model or self.spec_of(slot)))
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self.running.pop(slot.uid, None)
+            self._doing.pop(slot.uid, None)
+            turn.end(outcome)
+
+    async def _outcome(
+        self,
+        turn: RunningTurn,
+        slot: Slot,
+        given: UserInput,
+        model: str | None,
+        origin: Origin | None,
+    ) -> TurnOutcome:
+        provider, info = await self.models.find(model or self.spec_of(slot))
+        tools = self.builder.tools_of(slot) if info.has_tools else ()
+        run = TurnRun(
+            turn=turn,
+            slot=slot,
+            recorder=self.recorder,
+            builder=self.builder,
+            dispatcher=Dispatcher(tools, self.parts.config, self.parts.on_main),
+            provider=provider,
+            model=info,
+            config=self.parts.config,
+            clock=self.parts.clock,
+            override=self.prompt_override,
+            turn_index=len(self.mirror.turns(slot)) + 1,
+            origin=origin,
+            title=self._title_for(given),
+        )
+        return await run.run(given)
+
+    def _title_for(self, given: UserInput) -> str | None:
+        """Title an untitled session by its first prompt (E4)."""
+        if self.mirror.row.title is not None:
+            return None
+        return " ".join(text_of(given.content).split())[:TITLE_CHARACTERS] or None
+
+    async def _steer(self, turn: RunningTurn, text: str) -> None:
+        content = UserInput.of(text).content
+        if self.running.get(turn.slot_uid) is not turn:
+            raise InputValidation("The turn has ended; ask in a new one.")
+        message = UserMessage(content=clean_value(content), is_steering=True)
+        await self.recorder.append([message], slot_uid=turn.slot_uid, turn_id=turn.turn_id)
+
+
+def _without(change: Change, uids: set[str]) -> Change:
+    current = change.current_slot_uid
+    return msgspec.structs.replace(
+        change,
+        events=tuple(event for event in change.events if event.slot_uid not in uids),
+        slots=tuple(slot for slot in change.slots if slot.uid not in uids),
+        current_slot_uid=None if current in uids else current,
+    )
+
+
+def _only(change: Change, uids: set[str]) -> Change:
+    current = change.current_slot_uid
+    return Change(
+        slots=tuple(slot for slot in change.slots if slot.uid in uids),
+        current_slot_uid=current if current in uids else None,
+    )
+
+
+def _empty_reply(turn: RunningTurn, model: str) -> Reply:
+    return Reply(text="", seq=None, slot_id=turn.slot_id, turn_id=turn.turn_id, model=model)

@@ -1,0 +1,154 @@
+"""A session as it is in the store, in memory: what every view is computed from.
+
+Only `record.Recorder` changes it, after the store has the same change. Views are kept per slot and
+extended as events arrive, so a turn doesn't read the whole log again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from agent_magics.context.view import TurnSpan, View, turns_of, view_of
+from agent_magics.core.errors import SlotNotFound
+from agent_magics.core.events import (
+    SPOKEN,
+    Clear,
+    Draft,
+    LedgerEvent,
+    MemorySet,
+    Metadata,
+    Rewind,
+)
+from agent_magics.core.ports import Change, SessionRow, SessionState
+from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static
+
+
+class Mirror:
+    """The state of one open session. Not for use by two threads at once."""
+
+    def __init__(self, state: SessionState) -> None:
+        self.row: SessionRow = state.row
+        self.slots: dict[str, Slot] = {slot.uid: slot for slot in state.slots}
+        self.checkpoints: dict[str, Checkpoint] = {
+            checkpoint.checkpoint_id: checkpoint for checkpoint in state.checkpoints
+        }
+        self.events: list[LedgerEvent] = []
+        self.memory: dict[str, str] = {}
+        self.drafts: tuple[Draft, ...] = state.drafts
+        self.metadata: dict[str, dict[str, object]] = {}
+        self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
+        self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
+        self._views: dict[str, View] = {}
+        self._take_in(state.events)
+
+    def apply(self, change: Change, events: Sequence[LedgerEvent]) -> None:
+        """Take in what the store has written."""
+        for slot in change.slots:
+            self.slots[slot.uid] = slot
+        if change.checkpoint is not None:
+            self.checkpoints[change.checkpoint.checkpoint_id] = change.checkpoint
+        if change.current_slot_uid is not None:
+            self.current_uid = change.current_slot_uid
+        if change.title is not None:
+            self.row = msgspec.structs.replace(self.row, title=change.title)
+        self._take_in(events)
+
+    def snapshot(self) -> SessionState:
+        """Give the whole session as the store would load it."""
+        return SessionState(
+            row=self.row,
+            slots=tuple(self.slots.values()),
+            checkpoints=tuple(self.checkpoints.values()),
+            events=tuple(self.events),
+            drafts=(),
+        )
+
+    @property
+    def living(self) -> dict[str, Slot]:
+        """The slots that aren't deleted, by id, in the order they were made."""
+        return {slot.slot_id: slot for slot in self.slots.values() if not slot.deleted}
+
+    def slot(self, slot_id: str | None) -> Slot:
+        """Find a slot by id (None: the current one) or raise `SlotNotFound`."""
+        if slot_id is None:
+            return self.slots[self.current_uid]
+        living = self.living
+        if slot_id not in living:
+            raise SlotNotFound(slot_id, tuple(living))
+        return living[slot_id]
+
+    def checkpoint_of(self, slot: Slot) -> Checkpoint | None:
+        """Find the slot's active checkpoint; None also where the one it names is gone (C17)."""
+        if slot.checkpoint_id is None:
+            return None
+        return self.checkpoints.get(slot.checkpoint_id)
+
+    def view(self, slot: Slot) -> View:
+        """Give the slot's visible events."""
+        kept = self._views.get(slot.uid)
+        if kept is None:
+            kept = view_of(slot.uid, self.slots, self._by_slot)
+            self._views[slot.uid] = kept
+        return kept
+
+    def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
+        return turns_of(self.view(slot), running)
+
+    def events_of(self, slot: Slot) -> tuple[LedgerEvent, ...]:
+        """Give the events recorded in the slot itself, inherited ones excluded."""
+        return tuple(self._by_slot[slot.uid])
+
+    def last_finished_seq(self, slot: Slot, running: str | None) -> int:
+        """Find the newest seq of the slot before its running turn; its fork where it has none.
+
+        Rewinds and clears count: a child made now must see what they left.
+        """
+        own = self._by_slot[slot.uid]
+        began = next((event.seq for event in own if event.turn_id == running), None)
+        if running is None or began is None:
+            return own[-1].seq if own else slot.fork_seq
+        return max((event.seq for event in own if event.seq < began), default=slot.fork_seq)
+
+    def _current_or_anchor(self, uid: str) -> str:
+        """Fall back on `default` where the slot that was current is gone (a static one is)."""
+        slot = self.slots.get(uid)
+        if slot is not None and not slot.deleted:
+            return uid
+        anchor = self.living.get(DEFAULT_SLOT)
+        return anchor.uid if anchor else uid
+
+    def _take_in(self, events: Iterable[LedgerEvent]) -> None:
+        touched: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
+        for event in events:
+            self.events.append(event)
+            match event.payload:
+                case MemorySet(key=key, value=None):
+                    self.memory.pop(key, None)
+                case MemorySet(key=key, value=str(value)):
+                    self.memory[key] = value
+                case Metadata(key=key, value=value):
+                    self.metadata[key] = value
+                case _:
+                    pass
+            if event.slot_uid is not None:
+                self._by_slot[event.slot_uid].append(event)
+                touched[event.slot_uid].append(event)
+        for uid, added in touched.items():
+            self._extend_view(uid, added)
+
+    def _extend_view(self, uid: str, added: Sequence[LedgerEvent]) -> None:
+        if any(isinstance(event.payload, Rewind | Clear) for event in added):
+            self._views.pop(uid, None)
+            return
+        kept = self._views.get(uid)
+        if kept is not None:
+            spoken = tuple(event for event in added if isinstance(event.payload, SPOKEN))
+            self._views[uid] = msgspec.structs.replace(kept, events=kept.events + spoken)
+
+
+def is_static(slot: Slot) -> bool:
+    """Tell whether the slot lives in this process only (decision 23)."""
+    return isinstance(slot.config.source, Static)

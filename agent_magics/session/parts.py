@@ -1,0 +1,77 @@
+"""What an agent was built of, frozen; and the models it can reach."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import ProviderError
+from agent_magics.core.ports import Clock, Ids, OnMain, Provider, SessionStorage, Tool
+from agent_magics.providers.registry import ProviderRegistry
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class RandomIds:
+    """Ids that don't meet: 16 hexadecimal digits behind the kind's first letter."""
+
+    def new(self, kind: Literal["session", "slot", "turn", "checkpoint"]) -> str:
+        return f"{kind[0] if kind != 'slot' else 'x'}{secrets.token_hex(8)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentParts:
+    """The immutable inside of an agent (seed 001 § 6.1). `is_stored`: a storage was registered."""
+
+    config: AgentConfig
+    registry: ProviderRegistry
+    tools: Sequence[Tool]
+    storage: SessionStorage
+    is_stored: bool
+    on_main: OnMain
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+
+
+class Models:
+    """Resolves model specs and keeps what servers told of their models, for one session."""
+
+    def __init__(self, registry: ProviderRegistry) -> None:
+        self._registry = registry
+        self._told: dict[str, ModelInfo] = {}
+
+    def check(self, spec: str) -> str:
+        """Give `spec` back, or raise `ModelNotSupported`."""
+        self._registry.resolve(spec)
+        return spec
+
+    def known(self, spec: str) -> ModelInfo:
+        """Give what is known of a model without asking its server."""
+        if spec in self._told:
+            return self._told[spec]
+        provider, name = self._registry.resolve(spec)
+        return ModelInfo(name=name, provider=provider.provider_id)
+
+    async def find(self, spec: str) -> tuple[Provider, ModelInfo]:
+        """Resolve a spec and ask its server once; a server that tells nothing is no error."""
+        provider, name = self._registry.resolve(spec)
+        if spec not in self._told:
+            try:
+                self._told[spec] = await provider.describe(name)
+            except ProviderError:
+                return provider, self.known(spec)
+        return provider, self._told[spec]

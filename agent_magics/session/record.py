@@ -1,0 +1,116 @@
+"""The one place that writes: persist, then append, then project (E2).
+
+A change that the store refused leaves no trace in memory. A change that the store took is taken in
+even if whoever asked for it has been cancelled meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from agent_magics.context.tokens import count_payload
+from agent_magics.core.errors import SessionLocked
+from agent_magics.core.events import Draft, LedgerEvent, NewEvent, Payload
+from agent_magics.core.ports import Change, Clock, Lease, SessionStorage
+from agent_magics.session.mirror import Mirror
+
+_log = logging.getLogger("agent_magics.session")
+
+Listener = Callable[[], None]
+
+
+class Recorder:
+    """Writes changes of one session in order and keeps its mirror in step."""
+
+    def __init__(self, storage: SessionStorage, lease: Lease, mirror: Mirror, clock: Clock) -> None:
+        self.lease = lease
+        self.mirror = mirror
+        self.is_readonly = False
+        self._storage = storage
+        self._clock = clock
+        self._order = asyncio.Lock()
+        self._listeners: list[Listener] = []
+        self._pending: set[asyncio.Task[None]] = set()
+
+    def event(
+        self, payload: Payload, *, slot_uid: str | None = None, turn_id: str | None = None
+    ) -> NewEvent:
+        """Make an event of now, its tokens counted."""
+        return NewEvent(
+            payload=payload,
+            created_at=self._clock.now(),
+            slot_uid=slot_uid,
+            turn_id=turn_id,
+            tokens=count_payload(payload),
+        )
+
+    async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
+        """Write a change and take it in; on an error nothing has changed anywhere.
+
+        Raises `SessionLocked` (from then on the session is read-only), `CompactionStale`,
+        `StorageError`.
+        """
+        writing = asyncio.ensure_future(self._write(change))
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])
+            raise
+
+    async def append(
+        self, payloads: Iterable[Payload], *, slot_uid: str | None, turn_id: str | None = None
+    ) -> tuple[LedgerEvent, ...]:
+        """Write events of one slot (None: of the session) in one transaction."""
+        events = tuple(
+            self.event(payload, slot_uid=slot_uid, turn_id=turn_id) for payload in payloads
+        )
+        return await self.commit(Change(events=events))
+
+    def save_draft(self, draft: Draft) -> None:
+        """Save the text so far, behind; a failure is no fault of the turn."""
+        if self._pending:
+            return
+        saving = asyncio.ensure_future(self._save_draft(draft))
+        self._pending.add(saving)
+        saving.add_done_callback(self._pending.discard)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` on this loop after every change; give back how to stop that."""
+        self._listeners.append(listener)
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
+
+    def notify(self) -> None:
+        """Tell the listeners that something to be shown has changed."""
+        for listener in tuple(self._listeners):
+            listener()
+
+    async def release(self) -> None:
+        """Give the lease back once nothing is being written."""
+        async with self._order:
+            if self._pending:
+                await asyncio.wait(self._pending)
+            await self._storage.release(self.lease)
+
+    async def _write(self, change: Change) -> tuple[LedgerEvent, ...]:
+        async with self._order:
+            try:
+                events = await self._storage.commit(self.lease, change)
+            except SessionLocked:
+                self.is_readonly = True
+                raise
+            self.mirror.apply(change, events)
+        self.notify()
+        return events
+
+    async def _save_draft(self, draft: Draft) -> None:
+        try:
+            await self._storage.save_draft(self.lease, draft)
+        except Exception:  # noqa: BLE001 - the final event is what counts; the next draft may succeed
+            _log.warning("a draft of turn %s was not saved", draft.turn_id)

@@ -1,0 +1,65 @@
+"""What opening a session for writing finds and sets right: drafts and calls left open (D 43, D 62).
+
+No model is called and no message, summary or checkpoint is written.
+"""
+
+from __future__ import annotations
+
+from agent_magics.core.events import (
+    AssistantMessage,
+    Draft,
+    LedgerEvent,
+    ToolAnswered,
+    ToolCalled,
+)
+from agent_magics.core.messages import Text, ToolOutput
+from agent_magics.core.ports import Change
+from agent_magics.session.record import Recorder
+
+LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may have run.]"
+
+
+async def set_right(recorder: Recorder) -> int:
+    """Close what a process that ended left open; give back how many turns that were."""
+    drafts = recorder.mirror.drafts
+    for draft in drafts:
+        await _close_draft(recorder, draft)
+    turns: set[str | None] = {draft.turn_id for draft in drafts}
+    for event in _open_calls(recorder):
+        turns.add(event.turn_id)
+        call = event.payload
+        assert isinstance(call, ToolCalled)
+        answered = ToolAnswered(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            output=ToolOutput(content=LEFT_OPEN, is_error=True),
+        )
+        await recorder.append([answered], slot_uid=event.slot_uid, turn_id=event.turn_id)
+    return len(turns)
+
+
+async def _close_draft(recorder: Recorder, draft: Draft) -> None:
+    message = AssistantMessage(
+        content=(Text(text=draft.text),) if draft.text else (),
+        status="incomplete",
+        cause="process ended",
+    )
+    await recorder.commit(
+        Change(
+            events=(recorder.event(message, slot_uid=draft.slot_uid, turn_id=draft.turn_id),),
+            ends_draft=(draft.slot_uid, draft.turn_id),
+        )
+    )
+
+
+def _open_calls(recorder: Recorder) -> list[LedgerEvent]:
+    waiting: dict[tuple[str | None, str | None, str], LedgerEvent] = {}
+    for event in recorder.mirror.events:
+        match event.payload:
+            case ToolCalled(call_id=call_id):
+                waiting[event.slot_uid, event.turn_id, call_id] = event
+            case ToolAnswered(call_id=call_id):
+                waiting.pop((event.slot_uid, event.turn_id, call_id), None)
+            case _:
+                pass
+    return list(waiting.values())

@@ -1,0 +1,177 @@
+"""The next request of a slot, and what it weighs: one computation for all who ask.
+
+The turn sends it, `%context` shows it, compaction measures with it, the widgets draw it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from agent_magics.context.budget import ContextInfo, limits_for
+from agent_magics.context.projection import Projection, project
+from agent_magics.context.prompt import PromptParts, render_session_context, render_system
+from agent_magics.context.tokens import IMAGE_TOKENS, count_text, count_tools
+from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.events import UserMessage
+from agent_magics.core.messages import Image, System, Value
+from agent_magics.core.ports import Tool
+from agent_magics.core.slots import Checkpoint, Slot, Static
+from agent_magics.session.mirror import Mirror
+
+
+class Draught(Value):
+    """A request that could be sent now, and its size by part."""
+
+    request: ChatRequest
+    projection: Projection
+    info: ContextInfo
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that is sent (C6)."""
+        return hashlib.sha256(msgspec.msgpack.encode(self.request)).hexdigest()[:16]
+
+
+class RequestBuilder:
+    """Makes requests from a session's mirror and the agent's settings."""
+
+    def __init__(self, mirror: Mirror, config: AgentConfig, tools: Sequence[Tool]) -> None:
+        self._mirror = mirror
+        self._config = config
+        self._tools = tuple(tools)
+        self.learnt_windows: dict[str, int] = {}
+
+    def tools_of(self, slot: Slot) -> tuple[Tool, ...]:
+        """Give the tools that a slot's model may call."""
+        allowed = slot.config.tools
+        return tuple(tool for tool in self._tools if allowed is None or tool.name in allowed)
+
+    def build(
+        self,
+        slot: Slot,
+        model: ModelInfo,
+        *,
+        running_turn: str | None = None,
+        checkpoint: Checkpoint | None = None,
+        override: str | None = None,
+    ) -> Draught:
+        """Make the slot's next request; `checkpoint` stands in for the active one."""
+        active = checkpoint or self._mirror.checkpoint_of(slot)
+        projection = self._project(slot, model, running_turn, active)
+        parts = self._prompt_parts(slot, override)
+        tools = self._definitions(slot, model)
+        system = render_system(parts)
+        request = ChatRequest(
+            model=model.name,
+            messages=(System(text=system), *projection.messages),
+            tools=tools,
+            params=slot.config.params,
+        )
+        weights = self._weights(slot, system, tools, projection, running_turn)
+        return Draught(
+            request=request,
+            projection=projection,
+            info=self._info(slot, model, weights, active),
+        )
+
+    def _project(
+        self, slot: Slot, model: ModelInfo, running_turn: str | None, active: Checkpoint | None
+    ) -> Projection:
+        if isinstance(slot.config.source, Static):
+            return Projection(
+                messages=slot.config.source.messages,
+                fates={},
+                summary_tokens=0,
+                history_tokens=0,
+                tool_result_tokens=0,
+            )
+        return project(
+            self._mirror.view(slot),
+            mode=slot.config.mode,
+            checkpoint=active,
+            focus_seq=slot.focus_seq,
+            running_turn=running_turn,
+            provider=model.provider,
+            model=model.name,
+        )
+
+    def _prompt_parts(self, slot: Slot, override: str | None) -> PromptParts:
+        return PromptParts(
+            system_instructions=self._config.system_instructions,
+            slot_prompt=slot.config.system_prompt,
+            override=override,
+            personality=self._config.personality,
+            session_context=dict(self._mirror.memory),
+            environment=self._config.environment_context,
+        )
+
+    def _definitions(self, slot: Slot, model: ModelInfo) -> tuple[ToolDefinition, ...]:
+        if not model.has_tools:
+            return ()
+        return tuple(
+            ToolDefinition(name=tool.name, description=tool.description, parameters=tool.parameters)
+            for tool in self.tools_of(slot)
+        )
+
+    def _weights(
+        self,
+        slot: Slot,
+        system: str,
+        tools: Sequence[ToolDefinition],
+        projection: Projection,
+        running_turn: str | None,
+    ) -> dict[str, int]:
+        facts = count_text(render_session_context(self._mirror.memory))
+        asked, media = self._asked(slot, running_turn)
+        return {
+            "system": max(0, count_text(system) - facts),
+            "tools": count_tools(tools),
+            "skills": 0,
+            "memories": facts,
+            "summary": projection.summary_tokens,
+            "history": max(0, projection.history_tokens - asked - media),
+            "tool_results": projection.tool_result_tokens,
+            "user_input": asked,
+            "media": media,
+        }
+
+    def _asked(self, slot: Slot, running_turn: str | None) -> tuple[int, int]:
+        if running_turn is None:
+            return 0, 0
+        asked = media = 0
+        for event in reversed(self._mirror.view(slot).events):
+            if event.turn_id != running_turn:
+                break
+            if isinstance(event.payload, UserMessage):
+                images = sum(isinstance(block, Image) for block in event.payload.content)
+                media += images * IMAGE_TOKENS
+                asked += max(0, event.tokens - images * IMAGE_TOKENS)
+        return asked, media
+
+    def _info(
+        self, slot: Slot, model: ModelInfo, weights: dict[str, int], active: Checkpoint | None
+    ) -> ContextInfo:
+        limits = limits_for(
+            model.context_window,
+            self._config,
+            slot.config,
+            self.learnt_windows.get(model.spec),
+        )
+        used = sum(weights.values())
+        return ContextInfo(
+            slot_id=slot.slot_id,
+            model=model.spec,
+            limits=limits,
+            parts=weights,
+            used=used,
+            remaining=max(0, limits.threshold - used),
+            source="estimated",
+            checkpoint_id=active.checkpoint_id if active else None,
+            tokens_before=active.tokens_before if active else None,
+            tokens_after=active.tokens_after if active else None,
+            degraded=active.degraded if active else False,
+        )

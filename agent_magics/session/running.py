@@ -1,0 +1,176 @@
+"""A turn that runs, as its caller holds it: events, stop, outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from agent_magics.core.errors import AgentError, InternalPanic, RequestCancelled
+from agent_magics.core.ports import Clock
+from agent_magics.core.turns import (
+    AgentEvent,
+    Cancelled,
+    Completed,
+    Failed,
+    Panicked,
+    Reply,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnOutcome,
+    TurnPayload,
+)
+from agent_magics.session.loop import hop_iter, hops
+
+Steer = Callable[["RunningTurn", str], Awaitable[None]]
+
+
+class CancelToken:
+    """A switch that stops turns; may be thrown from any thread, once and for all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def cancel(self) -> None:
+        """Stop every turn that was given this token."""
+        with self._lock:
+            self._is_cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the switch is thrown, at once if it has been."""
+        with self._lock:
+            if not self._is_cancelled:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+class RunningTurn:
+    """A handle on a running turn; usable from any thread and any loop.
+
+    Iterate over it for `AgentEvent`s (one reader). `join()` gives the outcome whether or not
+    anybody reads. Nothing is lost when the handle is dropped: the turn runs on and is recorded.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        slot_id: str,
+        slot_uid: str,
+        turn_id: str,
+        clock: Clock,
+        steer: Steer,
+        on_event: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.session_id = session_id
+        self.slot_id = slot_id
+        self.slot_uid = slot_uid
+        self.turn_id = turn_id
+        self.text_so_far = ""
+        self.stop_wanted = asyncio.Event()
+        self.abandon_wanted = asyncio.Event()
+        self._clock = clock
+        self._steer = steer
+        self._on_event = on_event
+        self._sequence = 0
+        self._waiting: deque[AgentEvent] = deque()
+        self._arrived = asyncio.Event()
+        self._outcome: asyncio.Future[TurnOutcome] = self._loop.create_future()
+
+    def cancel(self) -> None:
+        """Stop the turn: nothing new starts, what was said stays, tools that run are awaited."""
+        self._loop.call_soon_threadsafe(self.stop_wanted.set)
+
+    def abandon(self) -> None:
+        """Stop the turn and don't wait for its running tools (decision 11)."""
+        self.cancel()
+        self._loop.call_soon_threadsafe(self.abandon_wanted.set)
+
+    @property
+    def is_done(self) -> bool:
+        return self._outcome.done()
+
+    @hops
+    async def join(self) -> TurnOutcome:
+        """Wait for the end; a cancelled wait doesn't stop the turn."""
+        return await asyncio.shield(self._outcome)
+
+    @hops
+    async def steer(self, text: str) -> None:
+        """Add a message to the running turn; it goes with the turn's next request (D 12)."""
+        await self._steer(self, text)
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return hop_iter(self._events)
+
+    async def _events(self) -> AsyncIterator[AgentEvent]:
+        while True:
+            while self._waiting:
+                yield self._waiting.popleft()
+            if self._outcome.done():
+                return
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    # For the engine, on the session's loop.
+
+    def emit(self, payload: TurnPayload) -> None:
+        """Show something."""
+        self._waiting.append(
+            AgentEvent(
+                session_id=self.session_id,
+                slot_id=self.slot_id,
+                turn_id=self.turn_id,
+                sequence=self._sequence,
+                created_at=self._clock.now(),
+                payload=payload,
+            )
+        )
+        self._sequence += 1
+        self._arrived.set()
+        self._on_event()
+
+    def end(self, outcome: TurnOutcome) -> None:
+        """Emit the last event and give the outcome."""
+        match outcome:
+            case Completed():
+                self.emit(TurnCompleted())
+            case Cancelled():
+                self.emit(TurnCancelled())
+            case Failed(error=error):
+                self.emit(TurnFailed(code=error.code, message=error.message))
+            case Panicked(error=error):
+                self.emit(TurnFailed(code=InternalPanic.code, message=str(error)))
+        self._outcome.set_result(outcome)
+        self._arrived.set()
+
+
+def reply_or_raise(outcome: TurnOutcome) -> Reply:
+    """Give a completed turn's reply, or raise what ended it.
+
+    Raises `RequestCancelled`, the turn's own error, or `InternalPanic` from what panicked.
+    """
+    match outcome:
+        case Completed(reply=reply):
+            return reply
+        case Cancelled():
+            raise RequestCancelled
+        case Failed(error=error):
+            raise error
+        case Panicked(error=error):
+            if isinstance(error, AgentError):
+                raise error
+            raise InternalPanic(f"{type(error).__name__}: {error}") from error

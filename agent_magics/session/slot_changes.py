@@ -1,0 +1,222 @@
+"""What an operation on slots writes, as one change each; nothing here writes (S3-S7, D 17-25)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from agent_magics.context.projection import project
+from agent_magics.core.errors import (
+    InputValidation,
+    SlotAlreadyExists,
+    SlotProtected,
+    SlotReadonly,
+)
+from agent_magics.core.events import Clear, NewEvent, Origin, Payload, Rewind, SlotChanged
+from agent_magics.core.ports import Change, Clock, Ids
+from agent_magics.core.slots import (
+    DEFAULT_SLOT,
+    Derived,
+    DeriveStrategy,
+    Full,
+    New,
+    Readonly,
+    Slot,
+    SlotConfig,
+    Static,
+    check_slot_id,
+)
+from agent_magics.session.mirror import Mirror, is_static
+
+MakeEvent = Callable[..., NewEvent]
+
+
+class SlotChanges:
+    """Makes changes from the mirror as it stands; the recorder commits them."""
+
+    def __init__(self, mirror: Mirror, make_event: MakeEvent, clock: Clock, ids: Ids) -> None:
+        self._mirror = mirror
+        self._make_event = make_event
+        self._clock = clock
+        self._ids = ids
+
+    def create(
+        self, slot_id: str, config: SlotConfig, *, replace: bool, origin: Origin | None
+    ) -> Change:
+        """Make an empty slot (source `New`, or `Static` ones kept out of the store)."""
+        removed, events = self._make_room(slot_id, replace=replace, origin=origin)
+        slot = self._new_slot(slot_id, config)
+        created = SlotChanged(action="created", slot_id=slot_id, config=config, origin=origin)
+        events.append(self._make_event(created, slot_uid=slot.uid))
+        return Change(events=tuple(events), slots=(*removed, slot), **self._current(removed, slot))
+
+    def derive(
+        self,
+        slot_id: str,
+        parent: Slot,
+        strategy: DeriveStrategy,
+        *,
+        fork_seq: int,
+        config: SlotConfig | None,
+        replace: bool,
+        origin: Origin | None,
+    ) -> Change:
+        """Make a child that sees its parent's lineage up to `fork_seq` (constant time, S6)."""
+        if replace and slot_id == parent.slot_id:
+            raise InputValidation(f'Slot "{slot_id}" can\'t be derived from itself.')
+        removed, events = self._make_room(slot_id, replace=replace, origin=origin)
+        made = self._child_config(parent, strategy, config)
+        slot = msgspec.structs.replace(
+            self._new_slot(slot_id, made),
+            parent_uid=parent.uid,
+            fork_seq=fork_seq,
+            focus_seq=self._focus_seq(parent, strategy, fork_seq),
+            checkpoint_id=self._checkpoint_before(parent, fork_seq),
+        )
+        derived = SlotChanged(
+            action="derived",
+            slot_id=slot_id,
+            config=made,
+            parent_id=parent.slot_id,
+            fork_seq=fork_seq,
+            origin=origin,
+        )
+        events.append(self._make_event(derived, slot_uid=slot.uid))
+        return Change(events=tuple(events), slots=(*removed, slot), **self._current(removed, slot))
+
+    def switch(self, slot: Slot) -> Change:
+        """Make `slot` the current one."""
+        event = SlotChanged(action="switched", slot_id=slot.slot_id)
+        return Change(
+            events=(self._make_event(event, slot_uid=slot.uid),), current_slot_uid=slot.uid
+        )
+
+    def delete(self, slot: Slot) -> Change:
+        """Mark a slot deleted; where it is the current one, `default` becomes current (S7)."""
+        if slot.slot_id == DEFAULT_SLOT:
+            raise SlotProtected(slot.slot_id, "it is the session's anchor")
+        if len(self._mirror.living) <= 1:
+            raise SlotProtected(slot.slot_id, "it is the last one")
+        gone = msgspec.structs.replace(slot, deleted=True)
+        event = self._make_event(
+            SlotChanged(action="deleted", slot_id=slot.slot_id), slot_uid=slot.uid
+        )
+        is_current = slot.uid == self._mirror.current_uid
+        anchor = self._mirror.living[DEFAULT_SLOT].uid
+        return Change(
+            events=(event,), slots=(gone,), current_slot_uid=anchor if is_current else None
+        )
+
+    def configure(self, slot: Slot, settings: dict[str, Any]) -> Change:
+        """Change some settings of a slot; raises `InputValidation` on an unknown one."""
+        settable = [name for name in SlotConfig.__struct_fields__ if name != "source"]
+        unknown = sorted(set(settings).difference(settable))
+        if unknown:
+            raise InputValidation(
+                f"A slot has no setting {unknown[0]!r}; it has {', '.join(settable)}."
+            )
+        if is_static(slot) and not isinstance(settings.get("mode", Readonly()), Readonly):
+            raise SlotReadonly(slot.slot_id)
+        config = msgspec.structs.replace(slot.config, **settings)
+        changed = msgspec.structs.replace(slot, config=config)
+        event = SlotChanged(action="configured", slot_id=slot.slot_id, config=config)
+        return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(changed,))
+
+    def rename(self, slot: Slot, new_id: str) -> Change:
+        """Give a slot another name."""
+        if slot.slot_id == DEFAULT_SLOT:
+            raise SlotProtected(slot.slot_id, "it is the session's anchor and keeps its name")
+        check_slot_id(new_id)
+        if new_id in self._mirror.living:
+            raise SlotAlreadyExists(new_id)
+        renamed = msgspec.structs.replace(slot, slot_id=new_id)
+        event = SlotChanged(action="renamed", slot_id=new_id, previous_id=slot.slot_id)
+        return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(renamed,))
+
+    def rewind(self, slot: Slot, to_seq: int, undoes: int | None) -> Change:
+        """Take everything after `to_seq` out of the slot's view (D 25)."""
+        kept = self._checkpoint_before(slot, to_seq)
+        return self._view_change(slot, Rewind(to_seq=to_seq, undoes=undoes), kept)
+
+    def clear(self, slot: Slot) -> Change:
+        """Take everything out of the slot's view."""
+        return self._view_change(slot, Clear(), None)
+
+    def _view_change(self, slot: Slot, payload: Payload, checkpoint_id: str | None) -> Change:
+        changed = msgspec.structs.replace(
+            slot, generation=slot.generation + 1, checkpoint_id=checkpoint_id
+        )
+        return Change(
+            events=(self._make_event(payload, slot_uid=slot.uid),),
+            slots=(changed,),
+            expected_generation={slot.uid: slot.generation},
+        )
+
+    def _make_room(
+        self, slot_id: str, *, replace: bool, origin: Origin | None
+    ) -> tuple[tuple[Slot, ...], list[NewEvent]]:
+        check_slot_id(slot_id)
+        existing = self._mirror.living.get(slot_id)
+        if existing is None:
+            return (), []
+        if not replace:
+            raise SlotAlreadyExists(slot_id)
+        if slot_id == DEFAULT_SLOT:
+            raise SlotProtected(slot_id, "it is the session's anchor")
+        gone = SlotChanged(action="deleted", slot_id=slot_id, origin=origin)
+        event = self._make_event(gone, slot_uid=existing.uid)
+        return (msgspec.structs.replace(existing, deleted=True),), [event]
+
+    def _current(self, removed: tuple[Slot, ...], slot: Slot) -> dict[str, Any]:
+        """A slot that takes the place of the current one is current."""
+        if any(gone.uid == self._mirror.current_uid for gone in removed):
+            return {"current_slot_uid": slot.uid}
+        return {}
+
+    def _new_slot(self, slot_id: str, config: SlotConfig) -> Slot:
+        return Slot(
+            uid=self._ids.new("slot"),
+            slot_id=slot_id,
+            config=config,
+            created_at=self._clock.now(),
+        )
+
+    def _child_config(
+        self, parent: Slot, strategy: DeriveStrategy, config: SlotConfig | None
+    ) -> SlotConfig:
+        base = config or parent.config
+        return msgspec.structs.replace(
+            base,
+            mode=strategy.kept or Full(),
+            source=Derived(parent_id=parent.slot_id, strategy=strategy),
+        )
+
+    def _focus_seq(self, parent: Slot, strategy: DeriveStrategy, fork_seq: int) -> int | None:
+        """Find the first inherited seq of a focused derive; nothing before it is ever seen."""
+        if strategy.kept is None:
+            return parent.focus_seq
+        view = self._mirror.view(parent)
+        events = tuple(event for event in view.events if event.seq <= fork_seq)
+        inherited = msgspec.structs.replace(view, events=events)
+        kept = project(inherited, mode=strategy.kept, checkpoint=None, focus_seq=parent.focus_seq)
+        seqs = [message.seq for message in kept.messages if message.seq is not None]
+        return min(seqs, default=fork_seq + 1)
+
+    def _checkpoint_before(self, slot: Slot, to_seq: int) -> str | None:
+        """Find the newest checkpoint that covers only what stays (D 18, D 25)."""
+        checkpoint = self._mirror.checkpoint_of(slot)
+        while checkpoint is not None and checkpoint.first_retained_seq > to_seq:
+            parent_id = checkpoint.parent_checkpoint_id
+            checkpoint = self._mirror.checkpoints.get(parent_id) if parent_id else None
+        return checkpoint.checkpoint_id if checkpoint else None
+
+
+def static_config(config: SlotConfig) -> SlotConfig:
+    """A slot of given messages is always read-only (decision 23)."""
+    if isinstance(config.source, Static):
+        return msgspec.structs.replace(config, mode=Readonly())
+    if isinstance(config.source, Derived):
+        raise InputValidation("A derived slot is made with derive_slot, not with create_slot.")
+    return msgspec.structs.replace(config, source=New())

@@ -1,0 +1,399 @@
+"""The turn engine: user message, request, stream, assistant message, calls, results, again.
+
+What happened is recorded before it is shown as done (E2). A stop never cancels this coroutine: it
+sets `turn.stop_wanted`, and the engine ends by itself with everything recorded (D 11, E12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from agent_magics.core.chat import (
+    CallReady,
+    ChatRequest,
+    Done,
+    ModelInfo,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+)
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import (
+    AgentError,
+    MaxToolCallsExceeded,
+    ProviderError,
+    StoreError,
+    StreamInterrupted,
+)
+from agent_magics.core.events import (
+    AssistantMessage,
+    Draft,
+    IncompleteCause,
+    LedgerEvent,
+    Origin,
+    Payload,
+    Retry,
+    SystemMessage,
+    ToolAnswered,
+    Usage,
+    UserMessage,
+)
+from agent_magics.core.messages import TokenUsage, ToolCall, ToolOutput, UserInput
+from agent_magics.core.ports import Change, Clock, Provider
+from agent_magics.core.slots import Slot
+from agent_magics.core.text import clean_text, clean_value
+from agent_magics.core.turns import (
+    Cancelled,
+    Completed,
+    Failed,
+    Panicked,
+    ReasoningChunk,
+    Reply,
+    RetryScheduled,
+    TextChunk,
+    ToolEnded,
+    ToolStarted,
+    TurnOutcome,
+    TurnStarted,
+    TurnWarning,
+    UsageReported,
+)
+from agent_magics.session.answer import Answer, added, called, closing
+from agent_magics.session.record import Recorder
+from agent_magics.session.request import Draught, RequestBuilder
+from agent_magics.session.running import RunningTurn
+from agent_magics.tools.dispatch import OVER_LIMIT, Answered, Dispatcher
+
+NOTHING = "(the model returned nothing)"
+LIMIT_NOTICE = (
+    "[TOOL_LIMIT_REACHED] You have reached the maximum number of tool calls ({limit}) for this"
+    " turn. You MUST NOT call any more tools. Summarize your progress and give a final response."
+)
+_DRAFT_EVERY_S = 1.0
+_CLOSE_PATIENCE_S = 2.0
+_log = logging.getLogger("agent_magics.session")
+
+
+class Stopped(Exception):
+    """The person stopped the turn; everything up to here is recorded."""
+
+
+@dataclass(kw_only=True)
+class TurnRun:
+    """One turn while it runs: what it started with (D 7) and what it has made so far."""
+
+    turn: RunningTurn
+    slot: Slot
+    recorder: Recorder
+    builder: RequestBuilder
+    dispatcher: Dispatcher
+    provider: Provider
+    model: ModelInfo
+    config: AgentConfig
+    clock: Clock
+    override: str | None
+    turn_index: int
+    origin: Origin | None = None
+    title: str | None = None
+    calls_made: int = 0
+    tool_names: list[str] = field(default_factory=list)
+    usage: TokenUsage | None = None
+    warnings: list[str] = field(default_factory=list)
+    last: Draught | None = None
+    last_text: str = ""
+    last_seq: int | None = None
+    began_s: float = 0.0
+
+    async def run(self, given: UserInput) -> TurnOutcome:
+        """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
+        self.began_s = self.clock.monotonic()
+        try:
+            await self._open(given)
+            await self._converse()
+        except Stopped:
+            return Cancelled(reply=self._reply())
+        except AgentError as error:
+            return Failed(error=error, reply=self._reply())
+        except Exception as error:  # noqa: BLE001 - a provider or tool is foreign code (D 16)
+            _log.error("turn %s panicked: %s", self.turn.turn_id, type(error).__name__)
+            await self._close_after_panic(error)
+            return Panicked(error=error, reply=self._reply())
+        return Completed(reply=self._reply(), warnings=tuple(self.warnings))
+
+    async def _open(self, given: UserInput) -> None:
+        content = tuple(clean_value(block) for block in given.content)
+        message = UserMessage(content=content, origin=self.origin)
+        await self._record([message], title=self.title)
+        self.turn.emit(TurnStarted(model=self.model.spec, turn_index=self.turn_index))
+
+    async def _converse(self) -> None:
+        while True:
+            answer = await self._ask("auto")
+            if not answer.calls:
+                return
+            if self.calls_made + len(answer.calls) > self.config.max_tool_calls_per_turn:
+                await self._close_at_limit(answer.calls)
+            await self._run_tools(answer.calls)
+
+    async def _ask(self, tool_choice: Literal["auto", "none"]) -> Answer:
+        await self._stop_if_wanted()
+        draught = self.builder.build(
+            self.slot, self.model, running_turn=self.turn.turn_id, override=self.override
+        )
+        self.last = draught
+        answer = Answer(
+            began_s=self.clock.monotonic(),
+            estimated_tokens=draught.info.used,
+            digest=draught.digest,
+        )
+        self.turn.text_so_far = ""
+        try:
+            await self._stream(answer, _with_choice(draught.request, tool_choice))
+        except Stopped:
+            await self._record_answer(answer, "stopped")
+            raise
+        except ProviderError as error:
+            await self._record_failed(answer, error)
+            raise
+        await self._record_answer(answer, None)
+        return answer
+
+    async def _stream(self, answer: Answer, request: ChatRequest) -> None:
+        consuming = asyncio.ensure_future(self._consume(answer, request))
+        stopping = asyncio.ensure_future(self.turn.stop_wanted.wait())
+        try:
+            await asyncio.wait({consuming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if consuming.done():
+                consuming.result()
+                return
+        finally:
+            stopping.cancel()
+            if not consuming.done():
+                consuming.cancel()
+                await asyncio.wait({consuming}, timeout=_CLOSE_PATIENCE_S)
+        raise Stopped
+
+    async def _consume(self, answer: Answer, request: ChatRequest) -> None:
+        drafted_s = 0.0
+        async with closing(self.provider.chat(request)) as events:
+            async for event in events:
+                if answer.first_token_s is None and isinstance(event, TextDelta | ReasoningDelta):
+                    answer.first_token_s = self.clock.monotonic()
+                match event:
+                    case TextDelta(text=text):
+                        answer.text.append(text)
+                        self.turn.text_so_far += text
+                        self.turn.emit(TextChunk(text=text))
+                        drafted_s = self._draft(drafted_s)
+                    case ReasoningDelta(text=text):
+                        answer.reasoning.append(text)
+                        self.turn.emit(ReasoningChunk(text=text))
+                    case CallReady(call=call):
+                        answer.calls.append(self._own_call(call))
+                    case Retrying():
+                        self._note_retry(answer, event)
+                    case Done():
+                        answer.done = event
+        if answer.done is None:
+            raise StreamInterrupted("The model's answer ended before it was complete.")
+
+    def _draft(self, drafted_s: float) -> float:
+        now_s = self.clock.monotonic()
+        if drafted_s and now_s - drafted_s < _DRAFT_EVERY_S:
+            return drafted_s
+        self.recorder.save_draft(
+            Draft(
+                slot_uid=self.slot.uid,
+                turn_id=self.turn.turn_id,
+                text=clean_text(self.turn.text_so_far),
+            )
+        )
+        return now_s
+
+    def _own_call(self, call: ToolCall) -> ToolCall:
+        """Give a call an id that is unique in its turn; servers' ids are missing or reused."""
+        self.tool_names.append(call.tool_name)
+        return ToolCall(
+            call_id=f"call-{len(self.tool_names)}",
+            tool_name=clean_text(call.tool_name),
+            arguments=clean_value(call.arguments),
+            raw=clean_text(call.raw),
+        )
+
+    def _note_retry(self, answer: Answer, event: Retrying) -> None:
+        wait_ms = round(event.wait_s * 1000)
+        answer.retries.append(
+            Retry(
+                provider=self.model.provider,
+                model=self.model.name,
+                attempt=event.attempt,
+                reason=event.reason,
+                wait_ms=wait_ms,
+            )
+        )
+        self.turn.emit(
+            RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
+        )
+
+    async def _record_answer(self, answer: Answer, cause: IncompleteCause | None) -> None:
+        text, calls = answer.said, answer.calls
+        if cause is None and answer.done and answer.done.finish == "length":
+            cause = "cut by length"
+            self._warn("The answer was cut at the model's output limit; ask it to go on.")
+        if cause is None and not text.strip() and not calls:
+            text = NOTHING
+            self._warn("The model returned nothing.")
+        message = answer.message(self.model, text, cause)
+        executable = calls if cause in (None, "cut by length") else []
+        payloads: list[Payload] = [*answer.retries, message]
+        payloads += [called(call) for call in executable]
+        payloads.append(self._spent(answer))
+        events = await self._record(payloads, ends_draft=True)
+        self._note_said(text, events)
+        for warning in answer.done.warnings if answer.done else ():
+            self._warn(warning)
+        if answer.done and answer.done.usage:
+            self.turn.emit(UsageReported(usage=answer.done.usage))
+
+    async def _record_failed(self, answer: Answer, error: ProviderError) -> None:
+        is_lost = isinstance(error, StreamInterrupted) or error.kind == "interrupted"
+        cause: IncompleteCause = "connection lost" if is_lost else "failed"
+        message = answer.message(self.model, answer.said, cause, detail=error.message)
+        payloads: list[Payload] = [*answer.retries, message, self._spent(answer)]
+        events = await self._record(payloads, ends_draft=True)
+        self._note_said(answer.said, events)
+
+    def _note_said(self, text: str, events: Sequence[LedgerEvent]) -> None:
+        self.last_text = text
+        self.last_seq = next(
+            (event.seq for event in events if isinstance(event.payload, AssistantMessage)), None
+        )
+
+    def _spent(self, answer: Answer) -> Usage:
+        told = answer.done.usage if answer.done else None
+        if told is not None:
+            self.usage = added(self.usage, told)
+        return answer.usage_event(self.model, "turn", self.clock.monotonic())
+
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
+        self.calls_made += len(calls)
+        for call in calls:
+            self.turn.emit(
+                ToolStarted(
+                    call_id=call.call_id,
+                    tool_name=call.tool_name,
+                    arguments=call.arguments or {},
+                )
+            )
+        answers = self.dispatcher.run(
+            calls, stop=self.turn.stop_wanted, abandon=self.turn.abandon_wanted
+        )
+        async for answered in answers:
+            await self._record_result(answered)
+        await self._stop_if_wanted()
+
+    async def _record_result(self, answered: Answered) -> None:
+        output = clean_value(answered.output)
+        await self._record(
+            [
+                ToolAnswered(
+                    call_id=answered.call.call_id,
+                    tool_name=answered.call.tool_name,
+                    output=output,
+                    duration_ms=answered.duration_ms,
+                )
+            ]
+        )
+        self.turn.emit(
+            ToolEnded(
+                call_id=answered.call.call_id,
+                tool_name=answered.call.tool_name,
+                output=output,
+                duration_ms=answered.duration_ms or 0,
+            )
+        )
+
+    async def _close_at_limit(self, calls: Sequence[ToolCall]) -> None:
+        """Answer calls past the limit without running them, ask once more, fail (E11, D 13)."""
+        limit = self.config.max_tool_calls_per_turn
+        allowed = calls[: max(0, limit - self.calls_made)]
+        await self._run_tools(allowed)
+        for call in calls[len(allowed) :]:
+            await self._record_result(
+                Answered(call=call, output=ToolOutput(content=OVER_LIMIT, is_error=True))
+            )
+        error = MaxToolCallsExceeded(limit)
+        await self._record([SystemMessage(text=LIMIT_NOTICE.format(limit=limit), note="limit")])
+        self._warn(error.message)
+        closing = await self._ask("none")
+        for call in closing.calls:
+            await self._record_result(
+                Answered(call=call, output=ToolOutput(content=OVER_LIMIT, is_error=True))
+            )
+        raise error
+
+    async def _stop_if_wanted(self) -> None:
+        if self.turn.stop_wanted.is_set():
+            await self._record([self._ending("stopped")])
+            raise Stopped
+
+    async def _close_after_panic(self, error: Exception) -> None:
+        detail = f"{type(error).__name__}: {error}"
+        try:
+            await self._record([self._ending("failed", detail)], ends_draft=True)
+        except StoreError:
+            _log.warning("the end of turn %s was not recorded", self.turn.turn_id)
+
+    def _ending(self, cause: IncompleteCause, detail: str = "") -> AssistantMessage:
+        return AssistantMessage(
+            content=(),
+            status="incomplete",
+            cause=cause,
+            detail=clean_text(detail),
+            provider=self.model.provider,
+            model=self.model.name,
+        )
+
+    async def _record(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        ends_draft: bool = False,
+        title: str | None = None,
+    ) -> tuple[LedgerEvent, ...]:
+        events = tuple(
+            self.recorder.event(payload, slot_uid=self.slot.uid, turn_id=self.turn.turn_id)
+            for payload in payloads
+        )
+        draft = (self.slot.uid, self.turn.turn_id) if ends_draft else None
+        change = Change(events=events, ends_draft=draft, title=title)
+        return await self.recorder.commit(change)
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        self.turn.emit(TurnWarning(text=text))
+
+    def _reply(self) -> Reply:
+        info = self.last.info if self.last else None
+        return Reply(
+            text=self.last_text,
+            seq=self.last_seq,
+            slot_id=self.turn.slot_id,
+            turn_id=self.turn.turn_id,
+            model=self.model.spec,
+            tool_calls=tuple(self.tool_names),
+            usage=self.usage,
+            duration_s=self.clock.monotonic() - self.began_s,
+            context_tokens=info.used if info else 0,
+            context_window=info.limits.window if info else 0,
+        )
+
+
+def _with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> ChatRequest:
+    return msgspec.structs.replace(request, tool_choice=tool_choice)
