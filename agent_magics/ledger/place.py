@@ -98,7 +98,7 @@ def prepare(path: Path) -> tuple[int, int]:
 def identity_of(path: Path) -> tuple[int, int] | None:
     """Tell which file stands at `path` now; None where there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116  before every write, and three times as fast
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino

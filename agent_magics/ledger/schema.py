@@ -10,7 +10,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -43,7 +42,6 @@ sessions = Table(
     Column("owner_pid", Integer),
     Column("owner_host", Text),
     Column("owner_since", BigInteger),
-    Index("sessions_by_update", "updated_at", "session_id"),
 )
 
 slots = Table(

@@ -19,7 +19,6 @@ def upgrade() -> None:
         "(SELECT max(seq) FROM events WHERE events.session_id = sessions.session_id), 0)"
     )
     op.add_column("events", sa.Column("tokens", sa.Integer, nullable=False, server_default="0"))
-    op.create_index("sessions_by_update", "sessions", ["updated_at", "session_id"])
     op.create_table(
         "bindings",
         sa.Column("key", sa.Text, primary_key=True),
