@@ -167,7 +167,7 @@ class ProviderError(ModelError):
     """A server refused, failed or lied; `status` is its HTTP status where it gave one.
 
     `window` and `used` in tokens, where the server told them (`kind` "output_reservation": what
-    is left between them is the largest `max_tokens`).
+    is left between them is the largest `max_tokens`). `retry_after_s`: the wait it asked for.
     """
 
     code = "PROVIDER_ERROR"
@@ -188,6 +188,7 @@ class ProviderError(ModelError):
         self.kind = kind
         self.window = window
         self.used = used
+        self.retry_after_s: float | None = None
 
 
 class ContextOverflow(ProviderError):

@@ -28,7 +28,10 @@ MAX_MESSAGE_CHARACTERS = 600
 SMALLEST_TRUSTED_WINDOW = 1_000
 _MAX_DEPTH = 6
 _RESEND_STATUS = frozenset({408, 409, 429})
+_FIRST_ERROR = 400
+_PAYMENT_REQUIRED = 402
 _FIRST_SERVER_ERROR = 500
+_LAST_ERROR = 599
 
 
 class Fault(Value):
@@ -61,7 +64,11 @@ _MESSAGE_KEYS = ("message", "error", "detail", "msg", "error_message", "errors")
 _CODE_KEYS = ("code", "type", "status", "error_type")
 _NUMBER_KEYS = ("n_ctx", "n_prompt_tokens")
 
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
+_OVERFLOW_CODES = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "context_window_exceeded",
+}
 _QUOTA_CODES = {
     "rate_limit_exceeded",
     "rate_limit_error",
@@ -157,7 +164,7 @@ def read_fault(status: int, body: bytes | str | dict[str, Any] | list[Any]) -> F
     """Judge an error answer, or an error object that came in a stream (status 200)."""
     parsed = _parsed(body)
     facts = _facts(parsed)
-    if status < 400:  # noqa: PLR2004: the first HTTP status that is an error
+    if status < _FIRST_ERROR:
         status = _status_in(facts) or status
     kind, window, used = _judged(status, facts)
     return Fault(
@@ -176,7 +183,7 @@ def error_of(
     """Make the error to raise: one sentence, the server's words in it, keys redacted."""
     words = redact(fault.message, [key])
     said = f": {words}" if words else "."
-    number = f" ({fault.status})" if fault.status and fault.status >= 400 else ""  # noqa: PLR2004
+    number = f" ({fault.status})" if (fault.status or 0) >= _FIRST_ERROR else ""
     match fault.kind:
         case "input_overflow":
             error = ContextOverflow(
@@ -238,12 +245,15 @@ def _judged(status: int, facts: Facts) -> tuple[FaultKind, int | None, int | Non
         return "malformed_history", None, None
     if _VETO.search(text):
         return "quota", None, None
-    by_status = _BY_STATUS.get(status)
-    if by_status is not None:
-        return by_status, None, None
-    if _TOO_LONG.search(text) or "n_ctx" in facts.numbers:
+    return _by_status_and_wording(status, facts)
+
+
+def _by_status_and_wording(status: int, facts: Facts) -> tuple[FaultKind, int | None, int | None]:
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], None, None
+    if _TOO_LONG.search(facts.text) or "n_ctx" in facts.numbers:
         return _measured(facts)
-    if _OUTPUT_TOO_LONG.search(text):
+    if _OUTPUT_TOO_LONG.search(facts.text):
         return "output_reservation", None, None
     return "other", None, None
 
@@ -291,14 +301,14 @@ def _may_pass(kind: FaultKind, status: int, facts: Facts) -> bool:
     return (
         status in _RESEND_STATUS
         or status >= _FIRST_SERVER_ERROR
-        or (kind == "quota" and status != 402)  # noqa: PLR2004: payment required stays so
+        or (kind == "quota" and status != _PAYMENT_REQUIRED)
         or bool(codes & _PASSING_CODES)
     )
 
 
 def _status_in(facts: Facts) -> int | None:
     for code in facts.codes:
-        if code.isdigit() and 400 <= int(code) <= 599:  # noqa: PLR2004: HTTP's error range
+        if code.isdigit() and _FIRST_ERROR <= int(code) <= _LAST_ERROR:
             return int(code)
     return None
 

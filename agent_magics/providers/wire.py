@@ -7,7 +7,7 @@ import ipaddress
 import json
 import math
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -45,7 +45,7 @@ class ServerEvent(Value):
     data: str
 
 
-async def server_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerEvent]:
+async def server_events(chunks: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent, None]:
     """Read server-sent events from bytes that are cut anywhere.
 
     An event that the end of the stream leaves without its blank line is given too: what it
@@ -61,7 +61,7 @@ async def server_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerEve
                 yield ServerEvent(name=event.event, data=event.data)
 
 
-async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
     async for chunk in chunks:
         yield chunk
     yield b"\n\n"
@@ -89,7 +89,8 @@ class Reply:
     @property
     def location(self) -> str | None:
         """Where a redirect points."""
-        return self._response.headers.get("location")
+        location: str | None = self._response.headers.get("location")
+        return location
 
     async def kind(self) -> BodyKind:
         """Look at the first bytes: servers' content types lie."""
@@ -113,20 +114,20 @@ class Reply:
                     break
         return bytes(body[:limit])
 
-    async def events(self) -> AsyncIterator[ServerEvent]:
+    async def events(self) -> AsyncGenerator[ServerEvent, None]:
         """Read the body as server-sent events."""
         async with aclosing(self._all()) as chunks, aclosing(server_events(chunks)) as events:
             async for event in events:
                 yield event
 
-    async def _all(self) -> AsyncIterator[bytes]:
+    async def _all(self) -> AsyncGenerator[bytes, None]:
         if self._head:
             yield self._head
         async with aclosing(self._rest()) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def _rest(self) -> AsyncIterator[bytes]:
+    async def _rest(self) -> AsyncGenerator[bytes, None]:
         while (chunk := await self._next()) is not None:
             yield chunk
 

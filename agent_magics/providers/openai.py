@@ -1,0 +1,353 @@
+"""Every server that speaks OpenAI's chat completions, in one adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+import msgspec
+
+from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
+from agent_magics.core.errors import ProviderError, StreamInterrupted
+from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.providers.facts import listed_models
+from agent_magics.providers.faults import error_of, read_fault
+from agent_magics.providers.payload import Concession, concession_for, payload_of
+from agent_magics.providers.retry import Retry
+from agent_magics.providers.stream import Answer, fewest_tokens
+from agent_magics.providers.wire import (
+    MAX_ERROR_BYTES,
+    Endpoint,
+    Reply,
+    ServerEvent,
+    Timeouts,
+    Transport,
+)
+
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_KEY = "OPENAI_API_KEY"
+LISTING_S = 5.0
+_DRAIN_S = 0.3
+_FIRST_NOT_OK = 300
+_FIRST_ERROR = 400
+_FEW_WORDS = 500
+_CUT_RATIO = 0.8
+
+
+class OpenAICompatible:
+    """A server reached by `POST {base_url}/chat/completions`.
+
+    A model may carry its own address, `name@http://host:port/v1`: same rules, other server; the
+    key of `base_url` isn't sent there, `key_for(host)` is asked instead. `key_name` is where the
+    key came from, for messages. `sends_tools=False` leaves tools out for models that break on
+    them. `reasoning_field` names the field in which a server wants its reasoning back. A request
+    that is refused for `stream_options`, the system role or the name of `max_tokens` is sent once
+    more without, and the refusal is remembered.
+    """
+
+    def __init__(
+        self,
+        provider_id: str,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        key_name: str | None = None,
+        key_for: Callable[[str], str | None] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        retry: Retry | None = None,
+        transport: Transport | None = None,
+        sends_tools: bool = True,
+        has_vision: bool = False,
+        reasoning_field: str | None = None,
+    ) -> None:
+        self._id = provider_id
+        self._key_name = key_name
+        self._key_for = key_for
+        self._retry = retry or Retry()
+        self._transport = transport
+        self._sends_tools = sends_tools
+        self._has_vision = has_vision
+        self._reasoning_field = reasoning_field
+        self.endpoint = Endpoint(
+            provider_id,
+            base_url,
+            api_key=api_key,
+            headers=headers,
+            timeouts=timeouts,
+            transport=transport,
+        )
+        self._made: dict[str, frozenset[Concession]] = {}
+        self._elsewhere: dict[str, OpenAICompatible] = {}
+        self._listing: list[ModelInfo] = []
+        self._call_numbers = itertools.count(1)
+
+    @property
+    def provider_id(self) -> str:
+        """The prefix in `provider:model`."""
+        return self._id
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """List the models that can chat; empty where the server doesn't answer."""
+        try:
+            return await self._listed()
+        except ProviderError:
+            return []
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Tell what the server's list says of a model."""
+        name, url = _split(model)
+        if url:
+            info = await self._at(url).describe(name)
+            return msgspec.structs.replace(info, name=model)
+        if not self._listing:
+            self._listing = list(await self.models())
+        known = next((info for info in self._listing if info.name == name), None)
+        return known or ModelInfo(name=name, provider=self._id, has_vision=self._has_vision)
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Stream one answer (see `core.ports.Provider.chat`)."""
+        name, url = _split(request.model)
+        server = self._at(url) if url else self
+        sent = msgspec.structs.replace(request, model=name)
+        async with aclosing(server.answers(sent)) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for other in self._elsewhere.values():
+            await other.aclose()
+        await self.endpoint.aclose()
+
+    async def answers(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Stream one answer of this very server; `request.model` carries no address."""
+        attempt = 1
+        while True:
+            answer = self._new_answer(request)
+            try:
+                async with aclosing(self._attempt(request, answer)) as events:
+                    async for event in events:
+                        yield event
+            except ProviderError as error:
+                if answer.has_begun:
+                    raise _broken(error) from error
+                if self._concede(request.model, error):
+                    continue
+                wait_s = self._retry.wait_s(attempt, error)
+                if wait_s is None:
+                    raise
+                reason = error.message
+            else:
+                return
+            yield Retrying(attempt=attempt, reason=reason, wait_s=wait_s)
+            await asyncio.sleep(wait_s)
+            attempt += 1
+
+    async def _attempt(
+        self, request: ChatRequest, answer: Answer
+    ) -> AsyncGenerator[ChatEvent, None]:
+        body = payload_of(
+            request,
+            self._concessions(request.model),
+            sends_tools=self._sends_tools,
+            reasoning_field=self._reasoning_field,
+            provider=self._id,
+        )
+        async with self.endpoint.open("POST", "chat/completions", body=body) as reply:
+            if reply.status >= _FIRST_NOT_OK:
+                raise await self._refusal(reply)
+            match await reply.kind():
+                case "events":
+                    pieces = self._streamed(reply, answer)
+                case "json":
+                    pieces = self._whole(reply, answer)
+                case "page" | "empty":
+                    raise await self._refusal(reply)
+            async with aclosing(pieces) as events:
+                async for event in events:
+                    yield event
+                _warn_if_cut(request, answer, self._id)
+                for event in answer.end():
+                    yield event
+
+    async def _streamed(self, reply: Reply, answer: Answer) -> AsyncGenerator[ChatEvent, None]:
+        async with aclosing(reply.events()) as events:
+            async for event in events:
+                if event.data.strip() == "[DONE]":
+                    answer.finish()
+                    break
+                for piece in self._read(event, answer):
+                    yield piece
+                if answer.has_begun:
+                    reply.silence_s = self.endpoint.timeouts.between_tokens_s
+            if not self.endpoint.is_loopback:  # read to the end, so that the connection is kept
+                reply.silence_s = _DRAIN_S
+                with suppress(ProviderError):
+                    async for _ in events:
+                        pass
+
+    def _read(self, event: ServerEvent, answer: Answer) -> Iterator[ChatEvent]:
+        try:
+            chunk = json.loads(event.data)
+        except ValueError:
+            chunk = None
+        if _is_error(event, chunk):
+            raise self._error(200, chunk if isinstance(chunk, (dict, list)) else event.data)
+        if isinstance(chunk, dict):
+            yield from answer.feed(chunk)
+        else:
+            answer.warn(f"{self._id} sent something that is no answer; it was left out.")
+
+    async def _whole(self, reply: Reply, answer: Answer) -> AsyncGenerator[ChatEvent, None]:
+        body = await reply.read()
+        try:
+            document = json.loads(body)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not isinstance(document.get("choices"), list):
+            raise self._error(reply.status, body)
+        for event in answer.feed_whole(document):
+            yield event
+
+    async def _refusal(self, reply: Reply) -> ProviderError:
+        if reply.status < _FIRST_ERROR:
+            to = f" to {reply.location}" if reply.location else ""
+            return ProviderError(
+                f"{self._id} sends us on{to} ({reply.status}); use that base URL. The key is not"
+                " sent to a place it was not meant for.",
+                status=reply.status,
+            )
+        body = await reply.read(MAX_ERROR_BYTES)
+        error = self._error(reply.status, body)
+        error.retry_after_s = reply.retry_after_s
+        return error
+
+    def _error(self, status: int, body: bytes | str | dict[str, Any] | list[Any]) -> ProviderError:
+        return error_of(
+            read_fault(status, body),
+            provider=self._id,
+            key=self.endpoint.api_key,
+            key_name=self._key_name,
+        )
+
+    def _new_answer(self, request: ChatRequest) -> Answer:
+        return Answer(
+            provider=self._id,
+            model=request.model,
+            new_id=lambda: f"call_{next(self._call_numbers)}",
+        )
+
+    def _concessions(self, model: str) -> frozenset[Concession]:
+        none: frozenset[Concession] = frozenset()
+        return self._made.get("", none) | self._made.get(model, none)
+
+    def _concede(self, model: str, error: ProviderError) -> bool:
+        concession = concession_for(error, self._concessions(model))
+        if concession is None:
+            return False
+        place = "" if concession == "no_stream_options" else model
+        self._made[place] = self._made.get(place, frozenset()) | {concession}
+        return True
+
+    async def _listed(self) -> list[ModelInfo]:
+        document = await self.endpoint.get_json("models", within_s=LISTING_S)
+        return [
+            msgspec.structs.replace(info, has_vision=info.has_vision or self._has_vision)
+            for info in listed_models(document, self._id)
+        ]
+
+    def _at(self, url: str) -> OpenAICompatible:
+        """Give the same provider at another address, with the key that belongs there."""
+        if url not in self._elsewhere:
+            other = OpenAICompatible(
+                self._id,
+                base_url=url,
+                timeouts=self.endpoint.timeouts,
+                retry=self._retry,
+                transport=self._transport,
+                sends_tools=self._sends_tools,
+                reasoning_field=self._reasoning_field,
+            )
+            host = other.endpoint.host
+            if host == self.endpoint.host:
+                other.endpoint.api_key = self.endpoint.api_key
+            elif self._key_for:
+                other.endpoint.api_key = self._key_for(host)
+            self._elsewhere[url] = other
+        return self._elsewhere[url]
+
+
+def openai(
+    api_key: str | None = None,
+    *,
+    base_url: str | None = None,
+    key_for: Callable[[str], str | None] | None = None,
+    timeouts: Timeouts | None = None,
+    transport: Transport | None = None,
+) -> OpenAICompatible:
+    """Reach OpenAI, or what `base_url` names in its place (`OPENAI_BASE_URL`)."""
+    return OpenAICompatible(
+        "openai",
+        base_url=base_url or OPENAI_URL,
+        api_key=api_key,
+        key_name=OPENAI_KEY,
+        key_for=key_for,
+        timeouts=timeouts,
+        transport=transport,
+        has_vision=base_url in {None, "", OPENAI_URL},
+    )
+
+
+def _split(model: str) -> tuple[str, str | None]:
+    """Take `name@http://host/v1` apart."""
+    for scheme in ("@http://", "@https://"):
+        name, found, rest = model.partition(scheme)
+        if found:
+            return name, scheme[1:] + rest
+    return model, None
+
+
+def _broken(error: ProviderError) -> ProviderError:
+    """A connection that ends in mid-answer is an interruption; what had come stays."""
+    if error.kind in {"connection", "timeout"}:
+        return StreamInterrupted(error.message)
+    return error
+
+
+def _is_error(event: ServerEvent, chunk: Any) -> bool:
+    if event.name == "error":
+        return True
+    if isinstance(chunk, list):
+        return True
+    if not isinstance(chunk, dict):
+        return False
+    return bool(chunk.get("error")) or "error" in {chunk.get("type"), chunk.get("object")}
+
+
+def _warn_if_cut(request: ChatRequest, answer: Answer, provider: str) -> None:
+    """Servers that cut a long prompt silently count what was left (providers.md, Ollama)."""
+    if answer.usage is None:
+        return
+    sent = fewest_tokens(_texts(request))
+    counted = answer.usage.input_tokens
+    if sent > _FEW_WORDS and 0 < counted < sent * _CUT_RATIO:
+        answer.warn(
+            f"{provider} read {counted:,} tokens of a request of at least {sent:,}: it cut the"
+            " beginning away without a word. Give it a larger context window."
+        )
+
+
+def _texts(request: ChatRequest) -> Iterator[str]:
+    for message in request.messages:
+        match message:
+            case User(content=content) | Assistant(content=content):
+                yield text_of(content)
+            case ToolResult(content=text):
+                yield text
+            case _:
+                yield message.text

@@ -1,0 +1,359 @@
+"""Put an OpenAI-style answer together from its chunks, whatever shape they come in.
+
+Each rule is a row of providers.md § Streams; the corpus in `tests/data/streams.json` holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from agent_magics.core.chat import CallReady, ChatEvent, Done, ReasoningDelta, TextDelta
+from agent_magics.core.errors import StreamInterrupted
+from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
+from agent_magics.core.text import clean_text, clean_value
+
+_LENGTH = frozenset({"length", "max_tokens", "model_length"})
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class Answer:
+    """One answer in the making: feed it chunks, then end it.
+
+    Order: `feed` for each chunk, `end` once after the last. Text is given as it comes, calls at
+    the end, since only then it is sure that they are whole. `new_id` makes ids for calls:
+    servers leave theirs out, or use them again.
+    """
+
+    def __init__(self, *, provider: str, model: str, new_id: Callable[[], str]) -> None:
+        self._provider = provider
+        self._model = model
+        self._new_id = new_id
+        self._calls = _Calls()
+        self._text = _Joined()
+        self._reasoning = _Joined()
+        self._thought: list[str] = []
+        self._think = _ThinkTags()
+        self._usage: TokenUsage | None = None
+        self._finish: str | None = None
+        self._is_finished = False
+        self._has_begun = False
+        self._warnings: list[str] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Tell whether a first token came, a piece of a call included."""
+        return self._has_begun or bool(self._calls.all())
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the server counted so far."""
+        return self._usage
+
+    def feed(self, chunk: dict[str, Any]) -> Iterator[ChatEvent]:
+        """Take one chunk of a stream."""
+        self._usage = _usage_in(chunk) or self._usage
+        for choice in _dicts(chunk.get("choices")):
+            if choice.get("index") in {None, 0}:
+                yield from self._take(choice)
+
+    def feed_whole(self, body: dict[str, Any]) -> Iterator[ChatEvent]:
+        """Take a complete answer that came where a stream was asked for."""
+        yield from self.feed(body)
+        self.finish()
+
+    def finish(self) -> None:
+        """Note that the server said it is done (`[DONE]`)."""
+        self._is_finished = True
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the end of the answer, once."""
+        if text not in self._warnings:
+            self._warnings.append(text)
+
+    def end(self) -> Iterator[ChatEvent]:
+        """Give what is left: calls and `Done`, or raise `StreamInterrupted`."""
+        yield from self._said(self._think.end())
+        yield from self._given(TextDelta, self._text.end())
+        yield from self._given(ReasoningDelta, self._reasoning.end())
+        if not self._is_finished and self._finish is None:
+            raise StreamInterrupted(
+                f"{self._provider} ended the answer before it was done; what it said is kept."
+            )
+        for draft in self._calls.all():
+            yield CallReady(call=draft.ready(self._new_id()))
+        yield Done(
+            usage=self._usage,
+            finish="length" if self._finish in _LENGTH else "done",
+            reasoning=self._whole_reasoning(),
+            warnings=tuple(self._warnings),
+        )
+
+    def _take(self, choice: dict[str, Any]) -> Iterator[ChatEvent]:
+        said = choice.get("delta") or choice.get("message")
+        if isinstance(said, dict):
+            yield from self._given(ReasoningDelta, self._reasoning.add(_reasoning_in(said)))
+            yield from self._said(self._content(said))
+            for piece in _dicts(said.get("tool_calls")):
+                self._calls.add(piece)
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            self._finish = finish
+
+    def _content(self, said: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+        for is_thought, text in _parts(said.get("content")):
+            if is_thought:
+                yield True, text
+            else:
+                yield from self._think.add(text)
+        refusal = said.get("refusal")
+        if isinstance(refusal, str):
+            yield from self._think.add(refusal)
+
+    def _said(self, pieces: Iterator[tuple[bool, str]]) -> Iterator[ChatEvent]:
+        for is_thought, text in pieces:
+            if is_thought:
+                yield from self._given(ReasoningDelta, self._reasoning.add(text))
+            else:
+                yield from self._given(TextDelta, self._text.add(text))
+
+    def _given(self, kind: type[TextDelta | ReasoningDelta], text: str) -> Iterator[ChatEvent]:
+        if not text:
+            return
+        self._has_begun = True
+        if kind is ReasoningDelta:
+            self._thought.append(text)
+        yield kind(text=text)
+
+    def _whole_reasoning(self) -> Reasoning | None:
+        text = "".join(self._thought)
+        if not text:
+            return None
+        return Reasoning(text=text, provider=self._provider, model=self._model)
+
+
+class _Joined:
+    """Text in pieces whose cuts may fall between the halves of a surrogate pair."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def add(self, text: str) -> str:
+        text = self._half + text
+        self._half = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return clean_text(text)
+
+    def end(self) -> str:
+        half, self._half = self._half, ""
+        return clean_text(half)
+
+
+class _ThinkTags:
+    """Tell a leading `<think>…</think>` from the answer; pieces are (is_thought, text).
+
+    Only at the start: further on the words may be what the user asked about.
+    """
+
+    def __init__(self) -> None:
+        self._state = "start"
+        self._held = ""
+
+    def add(self, text: str) -> Iterator[tuple[bool, str]]:
+        self._held += text
+        if self._state == "start":
+            lead = self._held.lstrip()
+            if lead.startswith(_OPEN):
+                self._state, self._held = "thinking", lead[len(_OPEN) :]
+            elif not _OPEN.startswith(lead):
+                self._state = "text"
+        if self._state == "thinking":
+            yield from self._thinking()
+        if self._state == "after":
+            self._held = self._held.lstrip()
+            self._state = "text" if self._held else "after"
+        if self._state == "text" and self._held:
+            yield False, self._held
+            self._held = ""
+
+    def _thinking(self) -> Iterator[tuple[bool, str]]:
+        thought, closing, rest = self._held.partition(_CLOSE)
+        if closing:
+            self._state, self._held = "after", rest
+        else:
+            kept = _overlap(thought, _CLOSE)
+            thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        if thought:
+            yield True, thought
+
+    def end(self) -> Iterator[tuple[bool, str]]:
+        held, self._held = self._held, ""
+        if held:
+            yield self._state == "thinking", held
+
+
+def _overlap(text: str, mark: str) -> int:
+    """How many characters at the end of `text` may be the beginning of `mark`."""
+    for size in range(min(len(mark) - 1, len(text)), 0, -1):
+        if mark.startswith(text[-size:]):
+            return size
+    return 0
+
+
+class _Draft:
+    """A tool call in the making."""
+
+    def __init__(self, server_id: str) -> None:
+        self.server_id = server_id
+        self.name = ""
+        self._pieces: list[str] = []
+        self._whole: dict[str, Any] | None = None
+
+    def add(self, piece: dict[str, Any]) -> None:
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else piece
+        name = function.get("name")
+        if isinstance(name, str) and not self.name:
+            self.name = name
+        match function.get("arguments"):
+            case dict() as whole:
+                self._whole = whole
+            case str() as text:
+                self._pieces.append(text)
+            case _:
+                pass
+
+    def is_complete(self) -> bool:
+        """Tell whether what came so far is a JSON object already."""
+        text = "".join(self._pieces)
+        return self._whole is not None or (bool(text.strip()) and _object_in(text) is not None)
+
+    def ready(self, call_id: str) -> ToolCall:
+        raw = "".join(self._pieces)
+        arguments = self._whole if self._whole is not None else _object_in(raw)
+        return ToolCall(
+            call_id=call_id,
+            tool_name=clean_text(self.name),
+            arguments=None if arguments is None else clean_value(arguments),
+            raw=clean_text(raw) if arguments is None else "",
+        )
+
+
+class _Calls:
+    """Which piece belongs to which call."""
+
+    def __init__(self) -> None:
+        self._drafts: list[_Draft] = []
+        self._by_index: dict[int, _Draft] = {}
+
+    def all(self) -> list[_Draft]:
+        return self._drafts
+
+    def add(self, piece: dict[str, Any]) -> None:
+        index = piece.get("index")
+        index = index if isinstance(index, int) else None
+        given = piece.get("id")
+        server_id = given if isinstance(given, str) else ""
+        draft = self._open_at(index)
+        if draft is None or _begins_another(draft, server_id, piece):
+            draft = self._known(server_id) if index is None else None
+            draft = draft or self._new(server_id)
+            if index is not None:
+                self._by_index[index] = draft
+        draft.server_id = draft.server_id or server_id
+        draft.add(piece)
+
+    def _open_at(self, index: int | None) -> _Draft | None:
+        if index is not None:
+            return self._by_index.get(index)
+        return self._drafts[-1] if self._drafts else None
+
+    def _known(self, server_id: str) -> _Draft | None:
+        return next((d for d in self._drafts if server_id and d.server_id == server_id), None)
+
+    def _new(self, server_id: str) -> _Draft:
+        draft = _Draft(server_id)
+        self._drafts.append(draft)
+        return draft
+
+
+def _begins_another(draft: _Draft, server_id: str, piece: dict[str, Any]) -> bool:
+    """A different id is another call; without ids, a named piece after a complete one is."""
+    if server_id:
+        return bool(draft.server_id) and server_id != draft.server_id
+    function = piece.get("function")
+    if not isinstance(function, dict) or not function.get("name"):
+        return False
+    return bool(function.get("arguments")) and draft.is_complete()
+
+
+def _object_in(text: str, depth: int = 0) -> dict[str, Any] | None:
+    """Read arguments: nothing is `{}`, JSON in a JSON string is unwrapped once."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, str) and depth == 0:
+        return _object_in(value, depth=1)
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None
+
+
+def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
+    """Read the counts; null and all zero are unknown."""
+    usage = chunk.get("usage")
+    if not isinstance(usage, dict):
+        groq = chunk.get("x_groq")
+        usage = groq.get("usage") if isinstance(groq, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if not sent and not written:
+        return None
+    return TokenUsage(
+        input_tokens=sent,
+        output_tokens=written,
+        cached_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens")
+        or _count(usage, "prompt_cache_hit_tokens"),
+        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _count(where: Any, name: str) -> int:
+    value = where.get(name) if isinstance(where, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _reasoning_in(said: dict[str, Any]) -> str:
+    for name in ("reasoning_content", "reasoning"):
+        value = said.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _parts(content: Any) -> Iterator[tuple[bool, str]]:
+    """Read content that is a string, or a list of typed parts; (is_thought, text)."""
+    if isinstance(content, str):
+        yield False, content
+        return
+    for part in _dicts(content):
+        is_thought = part.get("type") in {"thinking", "reasoning"}
+        inner = part.get("thinking") if is_thought else part.get("text")
+        texts = [inner] if isinstance(inner, str) else [t for _, t in _parts(inner)]
+        for text in texts:
+            yield is_thought, text
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def fewest_tokens(texts: Iterator[str]) -> int:
+    """Give a number of tokens that no tokenizer goes under: the words between spaces."""
+    return sum(len(text.split()) for text in texts)

@@ -1,0 +1,114 @@
+"""What the tests of this room share: one question, and an answer gathered to compare."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+
+from agent_magics.core.chat import (
+    CallReady,
+    ChatEvent,
+    ChatRequest,
+    Done,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+)
+from agent_magics.core.errors import ProviderError, StreamInterrupted
+from agent_magics.core.messages import Text, ToolCall, User, Value
+from agent_magics.core.ports import Provider
+from agent_magics.providers.openai import OpenAICompatible
+from agent_magics.providers.retry import Retry
+from agent_magics.providers.wire import Timeouts
+
+QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
+BASE_URL = "http://models.test/v1"
+KEY = "sk-test-0123456789x3F"
+
+
+class Gathered(Value):
+    """An answer as the corpus writes it; `end` is done, length, error or interrupted."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    done: Done | None = None
+    retries: tuple[Retrying, ...] = ()
+    end: str = ""
+    error: ProviderError | None = None
+
+
+def ask(text: str = "hello", model: str = "m", **more: Any) -> ChatRequest:
+    return ChatRequest(model=model, messages=(User(content=(Text(text=text),)),), **more)
+
+
+async def gather(provider: Provider, request: ChatRequest | None = None) -> Gathered:
+    """Read an answer to its end, whatever end that is."""
+    events: list[ChatEvent] = []
+    error: ProviderError | None = None
+    stream = provider.chat(request or ask())
+    try:
+        async with aclosing(stream):  # type: ignore[type-var]  # ours are generators
+            async for event in stream:
+                events.append(event)
+    except ProviderError as raised:
+        error = raised
+    return gathered(events, error)
+
+
+def gathered(events: list[ChatEvent], error: ProviderError | None = None) -> Gathered:
+    done = next((event for event in events if isinstance(event, Done)), None)
+    if isinstance(error, StreamInterrupted):
+        end = "interrupted"
+    elif error is not None:
+        end = "error"
+    else:
+        assert done is not None
+        assert events[-1] is done
+        end = done.finish
+    return Gathered(
+        text="".join(event.text for event in events if isinstance(event, TextDelta)),
+        reasoning="".join(event.text for event in events if isinstance(event, ReasoningDelta)),
+        calls=tuple(event.call for event in events if isinstance(event, CallReady)),
+        done=done,
+        retries=tuple(event for event in events if isinstance(event, Retrying)),
+        end=end,
+        error=error,
+    )
+
+
+def server(
+    handle: Callable[[httpx.Request], httpx.Response], *, base_url: str = BASE_URL, **more: Any
+) -> OpenAICompatible:
+    """A provider whose network is `handle`."""
+    settings: dict[str, Any] = {
+        "api_key": KEY,
+        "key_name": "OPENAI_API_KEY",
+        "retry": QUICK,
+        "timeouts": Timeouts(connect_s=1, first_token_s=1, between_tokens_s=1),
+        **more,
+    }
+    return OpenAICompatible(
+        "openai", base_url=base_url, transport=httpx.MockTransport(handle), **settings
+    )
+
+
+def streamed(*chunks: bytes, content_type: str = "text/event-stream") -> httpx.Response:
+    """A response whose body comes in the given reads."""
+
+    async def reads() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return httpx.Response(200, headers={"content-type": content_type}, content=reads())
+
+
+def hello_stream(text: str = "Hello") -> httpx.Response:
+    return streamed(
+        f'data: {{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}\n\n'.encode(),
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+        b"data: [DONE]\n\n",
+    )
