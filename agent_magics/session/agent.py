@@ -42,7 +42,7 @@ from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.desk import Desk
 from agent_magics.session.loop import background_loop, hops
 from agent_magics.session.mirror import Mirror
-from agent_magics.session.parts import AgentParts, RandomIds, SystemClock
+from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
 from agent_magics.session.record import Recorder
 from agent_magics.session.recovery import set_right
 from agent_magics.session.session import Session
@@ -65,6 +65,7 @@ class AgentBuilder:
         self._on_main = on_main
         self._providers: list[Provider] = []
         self._tools: list[Tool] = []
+        self._sources: list[ToolSource] = []
         self._storages: list[SessionStorage] = []
 
     def register_model_provider(self, provider: Provider) -> AgentBuilder:
@@ -75,6 +76,14 @@ class AgentBuilder:
     def register_tool(self, tool: Tool) -> AgentBuilder:
         """Add a tool that models may call; see `agent_magics.tool`."""
         self._tools.append(tool)
+        return self
+
+    def register_tool_source(self, source: ToolSource) -> AgentBuilder:
+        """Add tools that come and go: `source` is asked when a turn starts (a notebook's `@tool`s).
+
+        A registered tool stands before one of the same name from a source.
+        """
+        self._sources.append(source)
         return self
 
     def register_session_storage(self, storage: SessionStorage) -> AgentBuilder:
@@ -98,7 +107,7 @@ class AgentBuilder:
             AgentParts(
                 config=self._config,
                 registry=registry,
-                tools=tuple(self._tools),
+                tools=_joined(tuple(self._tools), tuple(self._sources)),
                 storage=self._storages[0] if self._storages else TransientStore(),
                 is_stored=bool(self._storages),
                 on_main=self._on_main or background_loop().main,
@@ -303,6 +312,15 @@ class Agent:
 
     def _owner(self) -> Owner:
         return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())
+
+
+def _joined(tools: tuple[Tool, ...], sources: tuple[ToolSource, ...]) -> ToolSource:
+    def joined() -> tuple[Tool, ...]:
+        named = {tool.name: tool for source in sources for tool in source()}
+        named.update({tool.name: tool for tool in tools})
+        return tuple(named.values())
+
+    return joined
 
 
 def _unused(state: SessionState) -> SessionState:

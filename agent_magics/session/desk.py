@@ -260,6 +260,7 @@ class Desk:
             slot=slot,
             recorder=self.recorder,
             builder=self.builder,
+            tools=tools,
             dispatcher=Dispatcher(tools, self.parts.config, self.parts.on_main),
             provider=provider,
             model=info,

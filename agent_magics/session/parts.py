@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -14,6 +14,8 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.ports import Clock, Ids, OnMain, Provider, SessionStorage, Tool
 from agent_magics.providers.registry import ProviderRegistry
+
+ToolSource = Callable[[], Sequence[Tool]]
 
 
 class SystemClock:
@@ -39,7 +41,7 @@ class AgentParts:
 
     config: AgentConfig
     registry: ProviderRegistry
-    tools: Sequence[Tool]
+    tools: ToolSource
     storage: SessionStorage
     is_stored: bool
     on_main: OnMain

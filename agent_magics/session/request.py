@@ -21,6 +21,7 @@ from agent_magics.core.messages import Image, System, Value
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import Checkpoint, Slot, Static
 from agent_magics.session.mirror import Mirror
+from agent_magics.session.parts import ToolSource
 
 
 class Draught(Value):
@@ -39,16 +40,16 @@ class Draught(Value):
 class RequestBuilder:
     """Makes requests from a session's mirror and the agent's settings."""
 
-    def __init__(self, mirror: Mirror, config: AgentConfig, tools: Sequence[Tool]) -> None:
+    def __init__(self, mirror: Mirror, config: AgentConfig, tools: ToolSource) -> None:
         self._mirror = mirror
         self._config = config
-        self._tools = tuple(tools)
+        self._tools = tools
         self.learnt_windows: dict[str, int] = {}
 
     def tools_of(self, slot: Slot) -> tuple[Tool, ...]:
         """Give the tools that a slot's model may call."""
         allowed = slot.config.tools
-        return tuple(tool for tool in self._tools if allowed is None or tool.name in allowed)
+        return tuple(tool for tool in self._tools() if allowed is None or tool.name in allowed)
 
     def build(
         self,
@@ -58,20 +59,24 @@ class RequestBuilder:
         running_turn: str | None = None,
         checkpoint: Checkpoint | None = None,
         override: str | None = None,
+        tools: Sequence[Tool] | None = None,
     ) -> Draught:
-        """Make the slot's next request; `checkpoint` stands in for the active one."""
+        """Make the slot's next request.
+
+        `checkpoint` stands in for the active one, `tools` for those that the slot has now.
+        """
         active = checkpoint or self._mirror.checkpoint_of(slot)
         projection = self._project(slot, model, running_turn, active)
         parts = self._prompt_parts(slot, override)
-        tools = self._definitions(slot, model)
+        definitions = _definitions(self.tools_of(slot) if tools is None else tools, model)
         system = render_system(parts)
         request = ChatRequest(
             model=model.name,
             messages=(System(text=system), *projection.messages),
-            tools=tools,
+            tools=definitions,
             params=slot.config.params,
         )
-        weights = self._weights(slot, system, tools, projection, running_turn)
+        weights = self._weights(slot, system, definitions, projection, running_turn)
         return Draught(
             request=request,
             projection=projection,
@@ -107,14 +112,6 @@ class RequestBuilder:
             personality=self._config.personality,
             session_context=dict(self._mirror.memory),
             environment=self._config.environment_context,
-        )
-
-    def _definitions(self, slot: Slot, model: ModelInfo) -> tuple[ToolDefinition, ...]:
-        if not model.has_tools:
-            return ()
-        return tuple(
-            ToolDefinition(name=tool.name, description=tool.description, parameters=tool.parameters)
-            for tool in self.tools_of(slot)
         )
 
     def _weights(
@@ -175,3 +172,12 @@ class RequestBuilder:
             tokens_after=active.tokens_after if active else None,
             degraded=active.degraded if active else False,
         )
+
+
+def _definitions(tools: Sequence[Tool], model: ModelInfo) -> tuple[ToolDefinition, ...]:
+    if not model.has_tools:
+        return ()
+    return tuple(
+        ToolDefinition(name=tool.name, description=tool.description, parameters=tool.parameters)
+        for tool in tools
+    )

@@ -45,7 +45,7 @@ from agent_magics.core.events import (
     UserMessage,
 )
 from agent_magics.core.messages import TokenUsage, ToolCall, ToolOutput, UserInput
-from agent_magics.core.ports import Change, Clock, Provider
+from agent_magics.core.ports import Change, Clock, Provider, Tool
 from agent_magics.core.slots import Slot
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.core.turns import (
@@ -92,6 +92,7 @@ class TurnRun:
     slot: Slot
     recorder: Recorder
     builder: RequestBuilder
+    tools: Sequence[Tool]
     dispatcher: Dispatcher
     provider: Provider
     model: ModelInfo
@@ -144,7 +145,11 @@ class TurnRun:
     async def _ask(self, tool_choice: Literal["auto", "none"]) -> Answer:
         await self._stop_if_wanted()
         draught = self.builder.build(
-            self.slot, self.model, running_turn=self.turn.turn_id, override=self.override
+            self.slot,
+            self.model,
+            running_turn=self.turn.turn_id,
+            override=self.override,
+            tools=self.tools,
         )
         self.last = draught
         answer = Answer(
