@@ -1,0 +1,104 @@
+"""Facts about where we run: which kernel, which notebook, which cell, and whether anybody is there.
+
+Everything here reads private or semi-private state of IPython and ipykernel; each reading has a
+capability test, and each answers None where the state isn't there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import PurePath
+from typing import Any, Protocol, cast
+
+from IPython import get_ipython
+
+from agent_magics.core.events import Origin
+
+DIGEST_CHARACTERS = 16
+
+
+class _ParentMessage(Protocol):
+    def get_parent(self) -> dict[str, Any]: ...
+
+
+def in_kernel() -> bool:
+    """Tell whether a Jupyter kernel runs us, in contrast to a terminal."""
+    return hasattr(_shell(), "kernel")
+
+
+def somebody_there() -> bool:
+    """Tell whether the running request may be answered by a person.
+
+    In a kernel the request says so (`allow_stdin`, false in nbclient); in a terminal, whether
+    stdin is one.
+    """
+    if in_kernel():
+        return bool(_parent().get("content", {}).get("allow_stdin", False))
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def cell_origin() -> Origin | None:
+    """Name the cell that runs, by its id (where the front end sends one) and its source.
+
+    None in a terminal, where no cell can be run again (decision 51).
+    """
+    if not in_kernel():
+        return None
+    parent = _parent()
+    source = parent.get("content", {}).get("code")
+    if not isinstance(source, str):
+        return None
+    cell_id = (parent.get("metadata") or {}).get("cellId")
+    return Origin(
+        cell_id=cell_id if isinstance(cell_id, str) else None,
+        cell_digest=hashlib.sha256(source.encode(errors="replace")).hexdigest()[:DIGEST_CHARACTERS],
+    )
+
+
+def execution_token() -> str:
+    """Name the execution that runs: the same within it, another in the next."""
+    message = _parent().get("header", {}).get("msg_id", "") if in_kernel() else ""
+    return f"{message}:{getattr(_shell(), 'execution_count', 0)}"
+
+
+def kernel_id() -> str | None:
+    """Give the Jupyter kernel's id, which a restart keeps (decision 46).
+
+    It is in the connection file's name.
+    """
+    if not in_kernel():
+        return None
+    from ipykernel.connect import get_connection_file  # noqa: PLC0415 - kernels only
+
+    try:
+        stem = PurePath(get_connection_file()).stem
+    except RuntimeError:  # a kernel without an application, as in tests of others
+        return None
+    return stem.removeprefix("kernel-") or None
+
+
+def notebook_path() -> str | None:
+    """Give the notebook's path where the server or VS Code tells it; only `.ipynb` is one."""
+    shell = _shell()
+    told = (
+        getattr(shell, "user_ns", {}).get("__vsc_ipynb_file__"),
+        os.environ.get("JPY_SESSION_NAME"),
+    )
+    for path in told:
+        if isinstance(path, str) and path.endswith(".ipynb"):
+            return path
+    return None
+
+
+def _shell() -> object | None:
+    return cast("object | None", get_ipython())
+
+
+def _parent() -> dict[str, Any]:
+    """Read the message that this execution answers; empty where there is none."""
+    shell = _shell()
+    if not hasattr(shell, "get_parent"):
+        return {}
+    return cast("_ParentMessage", shell).get_parent() or {}

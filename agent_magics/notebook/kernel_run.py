@@ -1,0 +1,266 @@
+"""User code run on behalf of a tool: shown like the person's own, kept for the model, no traces.
+
+It runs by `run_cell` in the user's namespace. `Out`, `_`, `sys.last_*` and the status of the cell
+that waits stay the person's; the traceback is collected instead of sent (nbval fails on an
+`error` output). What goes through file descriptors (`os.system`) is shown and not returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TextIO, TypeVar, cast
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.interactiveshell import InteractiveShell
+
+from agent_magics.core.messages import Value
+
+T = TypeVar("T")
+MAX_CAPTURED_CHARACTERS = 1_048_576
+EXIT_NOTE = "exit() does nothing in a tool; the kernel goes on.\n"
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_MISSING = object()
+_SYS_LAST = ("last_type", "last_value", "last_traceback", "last_exc")
+_SHELL_STATE = (
+    "_last_traceback",
+    "_last_traceback_during_displayhook",
+    "last_execution_succeeded",
+    "last_execution_result",
+    "keepkernel_on_exit",
+)
+
+
+class Shown(Value):
+    """One thing that was displayed: MIME type -> data, as the front end got it."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    display_id: str | None = None
+
+
+class CodeResult(Value):
+    """What a piece of user code did.
+
+    `traceback` is plain text, empty where nothing was raised; `error` names what was raised.
+    `interrupted`: the person stopped it. Output beyond 1 MiB a stream is cut, with a mark.
+    """
+
+    stdout: str
+    stderr: str
+    displays: tuple[Shown, ...]
+    traceback: str = ""
+    error: str | None = None
+    interrupted: bool = False
+
+
+def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
+    """Run `source` as a cell that leaves no traces beside what it does; main thread only.
+
+    Never raises for what the code raises, KeyboardInterrupt and SystemExit included.
+    """
+    capture = _Capture(shell, is_silent=DisplayHook.semicolon_at_end_of_expression(source))  # type: ignore[no-untyped-call]
+    raised: BaseException | None
+    with capture.installed():
+        try:
+            result = shell.run_cell(source, store_history=False)  # type: ignore[no-untyped-call]
+            raised = result.error_before_exec
+            if result.error_in_exec is not None:
+                raised = result.error_in_exec
+        except KeyboardInterrupt as error:  # it came between our lines and the code's
+            raised = error
+    return CodeResult(
+        stdout=capture.stdout.text(),
+        stderr=capture.stderr.text(),
+        displays=tuple(capture.displays),
+        traceback=_ANSI.sub("", "\n".join(capture.traceback)),
+        error=None if raised is None else type(raised).__name__,
+        interrupted=isinstance(raised, KeyboardInterrupt),
+    )
+
+
+class Tee:
+    """A stream that writes through to another one and keeps a copy.
+
+    An object of its own, for hooks on ipykernel's streams see nothing; whatever else is asked
+    of it, the other stream answers.
+    """
+
+    def __init__(self, stream: TextIO, limit: int = MAX_CAPTURED_CHARACTERS) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._kept: list[str] = []
+        self._length = 0
+
+    def write(self, text: str) -> int:
+        written = self._stream.write(text)
+        if self._length < self._limit:
+            self._kept.append(text[: self._limit - self._length])
+        self._length += len(text)
+        return written
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def text(self) -> str:
+        """Give what was written, cut at the limit with a mark."""
+        kept = "".join(self._kept)
+        dropped = self._length - len(kept)
+        return f"{kept}\n[{dropped:,} more characters]" if dropped > 0 else kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Capture:
+    """Everything that is put in place around one run, and taken away after it."""
+
+    def __init__(self, shell: InteractiveShell, *, is_silent: bool = False) -> None:
+        self.shell = shell
+        self.is_silent = is_silent
+        self.stdout = Tee(sys.stdout)
+        self.stderr = Tee(sys.stderr)
+        self.displays: list[Shown] = []
+        self.traceback: list[str] = []
+        self._thread = threading.current_thread()
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        shell = cast("Any", self.shell)
+        with ExitStack() as stack:
+            for place, name, value in (
+                (sys, "stdout", self.stdout),
+                (sys, "stderr", self.stderr),
+                (sys, "displayhook", self._show_value),
+                (shell.display_trap, "hook", self._show_value),
+                (shell.display_pub, "publish", self._publishing(shell.display_pub.publish)),
+                (shell, "_showtraceback", self._keep_traceback),
+                (shell, "ask_exit", self._ignore_exit),
+                (shell, "loop_runner", run_on_private_loop),
+            ):
+                stack.enter_context(_replaced(place, name, value))
+            for place, names in (
+                (sys, _SYS_LAST),
+                (shell, _SHELL_STATE),
+                (shell.displayhook, ("exec_result",)),
+                (shell.InteractiveTB, ("tb",)),
+            ):
+                for name in names:
+                    stack.enter_context(_kept(place, name))
+            yield
+
+    def _show_value(self, value: object) -> None:
+        """Show an expression's value as a display: `Out` and `_` are the person's."""
+        if value is None or self.is_silent:
+            return
+        formatter = cast("Any", self.shell.display_formatter)
+        data, metadata = formatter.format(value)
+        if data:  # empty: the value displayed itself
+            cast("Any", self.shell.display_pub).publish(data=data, metadata=metadata)
+
+    def _publishing(self, publish: Callable[..., None]) -> Callable[..., None]:
+        def publish_and_keep(
+            data: dict[str, Any],
+            metadata: dict[str, Any] | None = None,
+            *args: Any,
+            **kwargs: Any,
+        ) -> None:
+            if threading.current_thread() is self._thread:
+                self._keep_display(data, metadata or {}, **kwargs)
+            publish(data, metadata, *args, **kwargs)
+
+        return publish_and_keep
+
+    def _keep_display(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any],
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_rest: Any,
+    ) -> None:
+        display_id = (transient or {}).get("display_id")
+        shown = Shown(data=data, metadata=metadata, display_id=display_id)
+        if not update:
+            self.displays.append(shown)
+            return
+        for index, earlier in enumerate(self.displays):
+            if earlier.display_id == display_id:
+                self.displays[index] = shown
+
+    def _keep_traceback(self, _kind: object, _error: object, lines: list[str]) -> None:
+        self.traceback.extend(lines)
+
+    def _ignore_exit(self) -> None:
+        self.stderr.write(EXIT_NOTE)
+
+
+@contextmanager
+def _replaced(place: object, name: str, value: object) -> Iterator[None]:
+    """Set an attribute for a while; leave alone what somebody else set meanwhile."""
+    own = vars(place).get(name, _MISSING)
+    before = getattr(place, name, _MISSING)
+    setattr(place, name, value)
+    try:
+        yield
+    finally:
+        if getattr(place, name, None) == value:
+            _put_back(place, name, before if own is not _MISSING or _is_trait(place, name) else own)
+
+
+@contextmanager
+def _kept(place: object, name: str) -> Iterator[None]:
+    before = getattr(place, name, _MISSING)
+    try:
+        yield
+    finally:
+        if getattr(place, name, _MISSING) is not before:
+            _put_back(place, name, before)
+
+
+def _put_back(place: object, name: str, value: object) -> None:
+    if value is _MISSING:
+        if hasattr(place, name):
+            delattr(place, name)
+    else:
+        setattr(place, name, value)
+
+
+def _is_trait(place: object, name: str) -> bool:
+    has_trait = getattr(place, "has_trait", None)
+    return bool(has_trait and has_trait(name))
+
+
+def run_on_private_loop(coro: Coroutine[Any, Any, T]) -> T:
+    """Run top-level await to its end, also where the kernel's loop already runs on this thread.
+
+    That loop stands still meanwhile, as for any cell without await. Tasks left behind are
+    cancelled.
+    """
+    outer = asyncio._get_running_loop()  # noqa: SLF001 - asyncio's hook for loops
+    with _set_aside(outer), asyncio.Runner() as runner:
+        # not runner.run: it would make a cancel of SIGINT, and the code wouldn't be interrupted
+        return runner.get_loop().run_until_complete(coro)
+
+
+@contextmanager
+def _set_aside(outer: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    """Let another loop run on this thread; from Python 3.12 on its task must step aside too."""
+    swap = getattr(asyncio.tasks, "_swap_current_task", None)
+    if outer is None:
+        yield
+        return
+    task = swap(outer, None) if swap else None
+    asyncio._set_running_loop(None)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)  # noqa: SLF001 - as above
+        if swap:
+            swap(outer, task)
