@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending
+from benchmarks import appending, growing, loading
 from benchmarks.table import render
 
-BENCHMARKS = {"append": appending.rows}
+BENCHMARKS = {"append": appending.rows, "grow": growing.rows, "load": loading.rows}
 
 
 def main() -> None:

@@ -27,11 +27,20 @@ class Floor:
 
     def commit(self, payloads: Sequence[Payload]) -> None:
         """Encode and write the payloads in one transaction."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.stage(payloads)
+        self.end()
+
+    def stage(self, payloads: Sequence[Payload]) -> None:
+        """Write the payloads in a transaction that goes on until `end`."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
         for payload in payloads:
             self._seq += 1
             row = (SESSION, self._seq, kind_of(payload), encode_payload(payload))
             self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", row)
+
+    def end(self) -> None:
+        """Commit, and wait for the disk."""
         self._connection.execute("COMMIT")
 
     def read(self) -> list[tuple[int, str, bytes]]:
