@@ -11,18 +11,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.slots import ContextBudget, SlotConfig
 
 DEFAULT_RESERVE_TOKENS = 16_384
-Part = Literal[
-    "system",
-    "tools",
-    "skills",
-    "memories",
-    "summary",
-    "history",
-    "tool_results",
-    "user_input",
-    "media",
-]
-PARTS: tuple[Part, ...] = (
+PARTS = (
     "system",
     "tools",
     "skills",
@@ -128,6 +117,8 @@ def _configured_reserve(window: int, config: AgentConfig, slot: SlotConfig) -> i
             "Both compact_threshold and compaction.reserve_tokens are set; keep one."
         )
     if slot.budget is not None and slot.budget.reserve is not None:
+        if slot.budget.reserve < 0:
+            raise InputValidation(f"budget.reserve is {slot.budget.reserve}; give 0 or more.")
         return slot.budget.reserve
     if reserve is not None:
         return reserve

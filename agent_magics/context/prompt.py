@@ -186,7 +186,7 @@ def escape(text: str) -> str:
 
 
 def shield(text: str) -> str:
-    """Break every tag and marker in `text` that looks like ours; shielding twice changes nothing."""
+    """Break every tag and marker in `text` that looks like ours; once is as good as twice."""
     return _OUR_MARKER.sub("(", _OUR_TAG.sub("&lt;", text))
 
 

@@ -1,0 +1,234 @@
+"""Compaction: where to cut, what the summarising model is asked, whether its answer is taken.
+
+Seed 002 § 9 and § 10. Pure: the session makes the call and commits the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_magics.context.budget import Limits
+from agent_magics.context.projection import bounds_of
+from agent_magics.context.prompt import (
+    COMPACTION_PROMPT,
+    COMPACTION_SYSTEM,
+    SUMMARY_FORM,
+    shield,
+)
+from agent_magics.context.source import bounded_source, head_and_tail
+from agent_magics.context.tokens import FRAME_TOKENS, count_text
+from agent_magics.context.verdict import fault_of
+from agent_magics.context.view import TurnSpan, View, grouped, turns_of
+from agent_magics.context.wire import Turn, is_failed, translate
+from agent_magics.core.chat import ChatRequest
+from agent_magics.core.errors import CompactError, NothingToCompact, SlotReadonly
+from agent_magics.core.events import ToolAnswered, ToolCalled
+from agent_magics.core.messages import Message, System, Text, User, Value
+from agent_magics.core.slots import Checkpoint, ModelParams, Readonly, SlotMode
+
+MAX_SUMMARY_TOKENS = 2_048
+MAX_SAFETY_TOKENS = 512
+SUMMARY_TEMPERATURE = 0.2
+ENVELOPE_TOKENS = 128  # our tags and the sentence on what was left out
+
+
+class CompactionPlan(Value):
+    """Where a compaction cuts and what it sums up.
+
+    `source` is only what the cut newly leaves behind, without private reasoning; `source_tokens`
+    its stored tokens. `previous` is the checkpoint whose summary goes in front of it. Turns that
+    failed without a word are not counted.
+    """
+
+    slot_id: str
+    first_retained_seq: int
+    source_max_seq: int
+    summarised_turns: int
+    kept_turns: int
+    source: tuple[Message, ...]
+    source_tokens: int
+    previous: Checkpoint | None
+
+
+def plan_compaction(
+    view: View,
+    *,
+    slot_id: str,
+    mode: SlotMode,
+    checkpoint: Checkpoint | None,
+    limits: Limits,
+    running_turn: str | None = None,
+    provider: str = "",
+    model: str = "",
+) -> CompactionPlan:
+    """Choose whole turns to sum up (C8, C9); the source is the unfocused history (decision 21).
+
+    From the tail on, turns stay while they fit into `limits.keep`; the running one and the newest
+    complete one always stay. Raises `NothingToCompact` where that leaves nothing new behind,
+    `SlotReadonly` for a reference slot. `provider` and `model` don't change the plan: reasoning
+    is never in a source.
+    """
+    del provider, model
+    if isinstance(mode, Readonly):
+        raise SlotReadonly(slot_id)
+    bounds = bounds_of(view, checkpoint)
+    turns = grouped(view.events)
+    spans = turns_of(view, running_turn)
+    first_new = next((at for at, s in enumerate(spans) if s.last_seq >= bounds.start), len(spans))
+    failed = {
+        at
+        for at, (turn_id, events) in enumerate(turns)
+        if turn_id != running_turn and is_failed(turn_id, events, is_last=at == len(turns) - 1)
+    }
+    cut = _whole_exchanges(turns, _cut(spans, failed, limits.keep), first_new)
+    behind = [turns[at] for at in range(first_new, cut)]
+    summarised = [at for at in range(first_new, cut) if at not in failed]
+    if not summarised:
+        raise NothingToCompact(slot_id, _why_nothing(len(spans) - first_new, limits))
+    source = translate(_after(behind, bounds.start), running=running_turn)
+    return CompactionPlan(
+        slot_id=slot_id,
+        first_retained_seq=spans[cut].first_seq,
+        source_max_seq=spans[-1].last_seq,
+        summarised_turns=len(summarised),
+        kept_turns=sum(at not in failed for at in range(cut, len(spans))),
+        source=tuple(source.messages),
+        source_tokens=sum(spans[at].tokens for at in summarised),
+        previous=bounds.checkpoint,
+    )
+
+
+def summary_request(
+    plan: CompactionPlan,
+    *,
+    model: str,
+    window: int,
+    instructions: str | None = None,
+    prompt: str | None = None,
+) -> ChatRequest:
+    """Build the one tool-less request of a compaction (C10, C11).
+
+    `window` is the summarising model's, in tokens; the request and its answer fit into it.
+    `instructions` is what the user asks to keep, `prompt` stands in place of `COMPACTION_PROMPT`;
+    the nine headings are asked for in any case. Raises `CompactError` where not even the newest
+    message fits.
+    """
+    output = output_limit_for(window)
+    task = _task(instructions, prompt)
+    frame = count_text(COMPACTION_SYSTEM) + count_text(task) + 2 * FRAME_TOKENS + ENVELOPE_TOKENS
+    budget = window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
+    previous = plan.previous.summary.strip() if plan.previous else ""
+    earlier = _fitted(shield(previous), budget // 2)
+    source = bounded_source(plan.source, budget - count_text(earlier)) if budget > 0 else None
+    if source is None or (previous and not earlier):
+        raise CompactError(
+            f"A window of {window:,} tokens is too small to summarise in; set compact_model to a"
+            " model with a larger one."
+        )
+    made = _made(source.total, source.omitted, source.shortened, is_cut=earlier != shield(previous))
+    parts = [task, made]
+    if earlier:
+        parts.append(f"<previous_summary>\n{earlier}\n</previous_summary>")
+    parts.append(f"<conversation>\n{source.text}\n</conversation>")
+    return ChatRequest(
+        model=model,
+        messages=(
+            System(text=COMPACTION_SYSTEM),
+            User(content=(Text(text="\n\n".join(parts)),)),
+        ),
+        params=ModelParams(temperature=SUMMARY_TEMPERATURE, max_tokens=output),
+        purpose="compaction",
+    )
+
+
+def output_limit_for(window: int) -> int:
+    """Give the most tokens a summary may have: 2,048, or a quarter of a small window (C10)."""
+    return min(MAX_SUMMARY_TOKENS, window // 4)
+
+
+def judge_summary(text: str, *, plan: CompactionPlan, output_limit: int) -> str | None:
+    """Say why a summary is refused, None where it is good (C12, decision 36, invariant 6).
+
+    The reason completes the sentence "the summary was refused: …".
+    """
+    fault = fault_of(text)
+    if fault is not None:
+        return fault
+    tokens = count_text(text)
+    if tokens > output_limit:
+        return f"it has {tokens:,} tokens, and {output_limit:,} are allowed"
+    replaced = plan.source_tokens + (count_text(plan.previous.summary) if plan.previous else 0)
+    if tokens >= replaced:
+        return f"it has {tokens:,} tokens, not fewer than the {replaced:,} it stands for"
+    return None
+
+
+def _cut(spans: Sequence[TurnSpan], failed: set[int], keep: int) -> int:
+    """Find the oldest turn that stays."""
+    cut = len(spans)
+    room = keep
+    has_complete = False
+    for at in range(len(spans) - 1, -1, -1):
+        span = spans[at]
+        weight = 0 if at in failed else span.tokens
+        is_needed = not span.is_finished or not has_complete
+        if not is_needed and weight > room:
+            break
+        cut = at
+        room -= weight
+        has_complete = has_complete or (span.is_finished and at not in failed)
+    return cut
+
+
+def _whole_exchanges(turns: Sequence[Turn], cut: int, first_new: int) -> int:
+    """Move a cut back while a call before it has its result behind it (invariant 2)."""
+    owners: dict[tuple[str | None, str], int] = {}
+    for at in range(first_new, cut):
+        for event in turns[at][1]:
+            if isinstance(event.payload, ToolCalled) and event.turn_id is not None:
+                owners.setdefault((event.turn_id, event.payload.call_id), at)
+    at = len(turns)
+    while at > cut:
+        at -= 1
+        for event in turns[at][1]:
+            if isinstance(event.payload, ToolAnswered):
+                cut = min(cut, owners.get((event.turn_id, event.payload.call_id), cut))
+    return cut
+
+
+def _after(turns: Sequence[Turn], start: int) -> list[Turn]:
+    kept = [(turn_id, [e for e in events if e.seq >= start]) for turn_id, events in turns]
+    return [(turn_id, events) for turn_id, events in kept if events]
+
+
+def _why_nothing(turns: int, limits: Limits) -> str:
+    if turns == 0:
+        return "it has no turns yet"
+    return (
+        f"its newest turns fit into the {limits.keep:,} tokens that stay word for word,"
+        " and nothing before them is new"
+    )
+
+
+def _task(instructions: str | None, prompt: str | None) -> str:
+    parts = [prompt or COMPACTION_PROMPT, SUMMARY_FORM]
+    if instructions and instructions.strip():
+        parts.append(f"The user asks you to keep this above all:\n{instructions.strip()}")
+    return "\n\n".join(parts)
+
+
+def _fitted(text: str, tokens: int) -> str:
+    if tokens <= 0:
+        return ""
+    return text if count_text(text) <= tokens else head_and_tail(text, tokens)
+
+
+def _made(total: int, omitted: int, shortened: int, *, is_cut: bool) -> str:
+    said = f"The conversation below has {total} messages"
+    if omitted:
+        said += f"; the oldest {omitted} don't fit and are left out, so say that they are missing"
+    if shortened:
+        said += f"; {shortened} are shortened in the middle"
+    if is_cut:
+        said += "; the previous summary is shortened in the middle"
+    return f"{said}."

@@ -1,0 +1,236 @@
+"""What a model sees of a slot: the checkpoint's summary, then the raw tail, filtered and repaired.
+
+The same events, checkpoint and settings give the same messages, byte for byte, in every process
+(C3). Nothing here calls a model, reads a clock or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from agent_magics.context.prompt import CONTINUE_NOTE, render_override
+from agent_magics.context.repair import opened, repair
+from agent_magics.context.tokens import FRAME_TOKENS, count_text
+from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
+from agent_magics.context.wire import FAILED, RETAINED, Turn, Wire, is_failed, translate
+from agent_magics.core.events import Imported, LedgerEvent, ToolAnswered
+from agent_magics.core.messages import (
+    Assistant,
+    Message,
+    Text,
+    ToolResult,
+    User,
+    Value,
+    text_of,
+)
+from agent_magics.core.slots import Checkpoint, Focused, SlotMode
+
+__all__ = ["Projection", "TurnSpan", "View", "project", "repair", "turns_of", "view_of"]
+
+SUMMARISED = "summarised"
+OUT_OF_FOCUS = "excluded: focus"
+
+
+class Projection(Value):
+    """A slot's part of the next request, without the system message.
+
+    `fates` says of every spoken seq of the lineage what became of it: "summarised", "retained"
+    or "excluded: <reason>" (invariant 1). The token sums add stored counts and what a server puts
+    around each message; `summary_tokens` is the checkpoint's summary and the override.
+    """
+
+    messages: tuple[Message, ...]
+    fates: dict[int, str] = msgspec.field(default_factory=dict)
+    summary_tokens: int = 0
+    history_tokens: int = 0
+    tool_result_tokens: int = 0
+
+
+class Bounds(NamedTuple):
+    """Where the raw tail begins: `focus` hides what lies before it, `first_retained` sums it up."""
+
+    focus: int
+    first_retained: int
+    checkpoint: Checkpoint | None
+
+    @property
+    def start(self) -> int:
+        return max(self.focus, self.first_retained)
+
+
+def project(
+    view: View,
+    *,
+    mode: SlotMode,
+    checkpoint: Checkpoint | None,
+    focus_seq: int | None = None,
+    running_turn: str | None = None,
+    provider: str = "",
+    model: str = "",
+) -> Projection:
+    """Compute what goes to `model` of `provider` (C3, decisions 1, 2, 5, 9, 21, 22).
+
+    A checkpoint that is blank, or whose boundary isn't in view, counts as none (C17). `focus_seq`
+    adds to the view's own. The messages end as a request must where `running_turn` has its prompt.
+    """
+    bounds = bounds_of(view, checkpoint, focus_seq)
+    turns = grouped(view.events)
+    tail = tail_of(turns, bounds.start)
+    fates = dict(view.left)
+    fates.update(_fates_before(turns, bounds))
+    wire = translate(tail, running=running_turn, provider=provider, model=model)
+    fates.update(wire.fates)
+
+    said, now = _at_running(wire.messages, tail, running_turn)
+    override = ""
+    if isinstance(mode, Focused):
+        said, dropped = _focused(said, mode, wire)
+        fates.update(dict.fromkeys(dropped, OUT_OF_FOCUS))
+        override = render_override(mode.summary_override) if mode.summary_override else ""
+    summary = bounds.checkpoint.rendered if bounds.checkpoint else ""
+    messages = _assembled(summary, said, override, now, is_running=running_turn is not None)
+    return Projection(
+        messages=tuple(messages),
+        fates=fates,
+        summary_tokens=_made_tokens(summary) + _made_tokens(override),
+        **_history_tokens(tail, fates, messages, made={summary, override}),
+    )
+
+
+def bounds_of(view: View, checkpoint: Checkpoint | None, focus_seq: int | None = None) -> Bounds:
+    """Find where the raw tail of a view begins.
+
+    A checkpoint of what a focused derive hides is no checkpoint of the child (decision 19).
+    """
+    focus = max(focus_seq or 0, view.focus_seq or 0)
+    if checkpoint is None or not checkpoint.rendered.strip():
+        return Bounds(focus, 0, None)
+    first = checkpoint.first_retained_seq
+    if first <= focus or not any(event.seq == first for event in view.events):
+        return Bounds(focus, 0, None)
+    return Bounds(focus, first, checkpoint)
+
+
+def tail_of(turns: Sequence[Turn], start: int) -> list[Turn]:
+    """Leave out events before a seq; of a turn that the seq cuts, the rest stays."""
+    for at, (turn_id, events) in enumerate(turns):
+        if events[-1].seq >= start:
+            rest = [event for event in events if event.seq >= start]
+            return [(turn_id, rest), *turns[at + 1 :]]
+    return []
+
+
+def _fates_before(turns: Sequence[Turn], bounds: Bounds) -> dict[int, str]:
+    fates: dict[int, str] = {}
+    for turn_id, events in turns:
+        if events[0].seq >= bounds.start:
+            break
+        has_failed = is_failed(turn_id, events, is_last=False)
+        for event in events:
+            if event.seq >= bounds.start:
+                break
+            if event.seq < bounds.focus:
+                fates[event.seq] = OUT_OF_FOCUS
+            elif has_failed and event.turn_id is not None:
+                fates[event.seq] = FAILED
+            else:
+                fates[event.seq] = SUMMARISED
+    return fates
+
+
+def _at_running(
+    messages: list[Message], tail: Sequence[Turn], running: str | None
+) -> tuple[list[Message], list[Message]]:
+    """Part messages before the running turn from its own, which no filter touches."""
+    if running is None or not tail or tail[-1][0] != running:
+        return messages, []
+    first = next(event.seq for event in tail[-1][1] if event.turn_id == running)
+    for at, message in enumerate(messages):
+        if message.seq is not None and message.seq >= first:
+            return messages[:at], messages[at:]
+    return messages, []
+
+
+def _focused(messages: list[Message], mode: Focused, wire: Wire) -> tuple[list[Message], list[int]]:
+    """Keep the last N messages as sent, and give the seqs of what was dropped.
+
+    A cut inside an exchange moves back to its call (decision 22). Notes of ours don't count: they
+    stay wherever they stand, or go, as `keep_system` says.
+    """
+    uncounted = wire.system_seqs | wire.mark_seqs
+    cut = left = len(messages)
+    wanted = mode.recent_messages
+    while wanted > 0 and left > 0:
+        left -= 1
+        message = messages[left]
+        made = message.seq is None and isinstance(message, User)
+        if not made and message.seq not in uncounted:
+            cut, wanted = left, wanted - 1
+    while 0 < cut < len(messages) and isinstance(messages[cut], ToolResult):
+        cut -= 1
+    kept: list[Message] = []
+    dropped: list[int] = []
+    for at, message in enumerate(messages):
+        stays = mode.keep_system if message.seq in wire.system_seqs else at >= cut
+        if stays:
+            kept.append(message)
+        elif message.seq is not None:
+            dropped.append(message.seq)
+            dropped.extend(wire.members.get(message.seq, ()))
+    return kept, dropped
+
+
+def _assembled(
+    summary: str, said: list[Message], override: str, now: list[Message], *, is_running: bool
+) -> list[Message]:
+    messages = [*_made(summary), *said, *_made(override), *now]
+    if is_running and messages and isinstance(messages[-1], Assistant):
+        messages.extend(_made(CONTINUE_NOTE))
+    return opened(messages)
+
+
+def _made(text: str) -> list[Message]:
+    return [User(content=(Text(text=text),))] if text else []
+
+
+def _made_tokens(text: str) -> int:
+    return FRAME_TOKENS + count_text(text) if text else 0
+
+
+def _history_tokens(
+    tail: Sequence[Turn], fates: dict[int, str], messages: list[Message], made: set[str]
+) -> dict[str, int]:
+    """Add up stored tokens of what was retained; only notes made for this request are counted."""
+    history = results = 0
+    for _, events in tail:
+        for event in events:
+            if fates[event.seq] == RETAINED:
+                if _is_result(event):
+                    results += event.tokens
+                else:
+                    history += event.tokens
+    for message in messages:
+        if message.seq is None:
+            text = message.content if isinstance(message, ToolResult) else _words(message)
+            if text in made:
+                continue
+            history += count_text(text)
+        if isinstance(message, ToolResult):
+            results += FRAME_TOKENS
+        else:
+            history += FRAME_TOKENS
+    return {"history_tokens": history, "tool_result_tokens": results}
+
+
+def _is_result(event: LedgerEvent) -> bool:
+    payload = event.payload
+    return isinstance(payload, ToolAnswered) or (
+        isinstance(payload, Imported) and isinstance(payload.message, ToolResult)
+    )
+
+
+def _words(message: Message) -> str:
+    return text_of(message.content) if isinstance(message, User) else ""
