@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import agent_magics
+from agent_magics.core import errors
 
 LONGEST_MODULE = 500
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,3 +119,11 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_every_error_code_is_explained() -> None:
+    """A code that a user meets can be looked up."""
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    codes = {kind.code for kind in kinds if issubclass(kind, errors.AgentError)}
+    assert {code for code in codes if f"| `{code}` |" not in page} == set()
