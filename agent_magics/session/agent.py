@@ -203,7 +203,7 @@ class Agent:
     async def models(self) -> tuple[ModelInfo, ...]:
         """List the models that the registered providers tell of."""
         found: list[ModelInfo] = []
-        for provider in self._parts.registry.providers:
+        for provider in self._parts.registry.all:
             found.extend(await provider.models())
         return tuple(found)
 
@@ -215,7 +215,7 @@ class Agent:
         self._is_shut_down = True
         if self._session is not None:
             await self._session.close()
-        for provider in self._parts.registry.providers:
+        for provider in self._parts.registry.all:
             await provider.aclose()
 
     def _open(self) -> Session | None:

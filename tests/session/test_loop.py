@@ -1,0 +1,577 @@
+"""The session's loop: reached from any loop and thread, cancelled only with its cleanup done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agent_magics.core.errors import AgentError, AgentShutdown, Interrupted
+from agent_magics.session.loop import SessionLoop, background_loop, hop_iter, hops, run
+
+WHO = contextvars.ContextVar("WHO", default="nobody")
+PATIENCE_S = 5.0
+
+
+@pytest.fixture
+def loop() -> Iterator[SessionLoop]:
+    """A loop of the test's own."""
+    made = SessionLoop()
+    yield made
+    made.close()
+
+
+async def thread_name() -> str:
+    return threading.current_thread().name
+
+
+async def failing() -> None:
+    raise KeyError("gone")
+
+
+def interrupt_in(seconds: float, *, times: int = 1, apart: float = 0.2) -> threading.Thread:
+    """Send SIGINT to the main thread after a while, from a thread."""
+    main = threading.main_thread().ident
+    assert main
+
+    def send() -> None:
+        time.sleep(seconds)
+        for _ in range(times):
+            signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(apart)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+@pytest.mark.req("dec60", "N11")
+def test_a_hop_runs_on_the_sessions_thread(loop: SessionLoop) -> None:
+    """Whatever loop awaits, the work happens on one thread."""
+    assert asyncio.run(loop.hop(thread_name)) == "agent-magics"
+
+
+@pytest.mark.req("dec60")
+def test_a_hop_on_the_loop_itself_is_direct(loop: SessionLoop) -> None:
+    """Hopping where one already is makes no new task."""
+
+    async def outer() -> bool:
+        task = asyncio.current_task()
+
+        async def inner() -> bool:
+            return asyncio.current_task() is task
+
+        return await loop.hop(inner)
+
+    assert loop.run(outer())
+
+
+@pytest.mark.req("dec60")
+def test_hops_makes_a_method_awaitable_from_any_loop() -> None:
+    """The decorator keeps name, arguments and result."""
+
+    class Session:
+        @hops
+        async def ask(self, text: str, *, loud: bool = False) -> tuple[str, str]:
+            """Ask."""
+            return threading.current_thread().name, text.upper() if loud else text
+
+    assert asyncio.run(Session().ask("a", loud=True)) == ("agent-magics", "A")
+    assert Session.ask.__name__ == "ask"
+    assert run(Session().ask("a")) == ("agent-magics", "a")
+
+
+def test_an_exception_comes_with_its_traceback(loop: SessionLoop) -> None:
+    """Who reads it sees where it was raised, not only where it was waited for."""
+    with pytest.raises(KeyError) as caught:
+        asyncio.run(loop.hop(failing))
+    assert "failing" in "".join(traceback.format_exception(caught.value))
+
+
+def test_the_callers_context_is_carried(loop: SessionLoop) -> None:
+    """A task created from a cell speaks in that cell's name, also back on the main thread."""
+
+    async def asks() -> tuple[str, str]:
+        return WHO.get(), await loop.main.call(WHO.get)
+
+    async def cell() -> tuple[str, str]:
+        WHO.set("this cell")
+        return await loop.hop(asks)
+
+    assert asyncio.run(cell()) == ("this cell", "this cell")
+
+
+@pytest.mark.req("dec60")
+def test_a_cancelled_hop_waits_for_the_inner_cleanup(loop: SessionLoop) -> None:
+    """`run_coroutine_threadsafe().cancel()` says done too early; a hop doesn't."""
+    steps: list[str] = []
+
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.1)
+            steps.append("cleaned up")
+
+    async def outer() -> None:
+        task = asyncio.create_task(loop.hop(inner))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        steps.append("told")
+
+    asyncio.run(outer())
+    assert steps == ["cleaned up", "told"]
+
+
+@pytest.mark.req("dec60")
+def test_the_main_thread_is_served_while_a_cancelled_task_ends(loop: SessionLoop) -> None:
+    """Cleanup that needs the main thread doesn't wait for ever."""
+    served: list[str] = []
+
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await loop.main.call(lambda: served.append(threading.current_thread().name))
+
+    async def outer() -> None:
+        task = asyncio.create_task(loop.hop(inner))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task], timeout=PATIENCE_S)
+
+    asyncio.run(outer())
+    assert served == ["MainThread"]
+
+
+@pytest.mark.req("dec11")
+def test_a_second_cancel_stops_waiting(loop: SessionLoop) -> None:
+    """Cleanup that hangs doesn't hold whoever has asked twice."""
+    release = threading.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            while not release.is_set():  # noqa: ASYNC110 - set from another thread
+                await asyncio.sleep(0.01)
+
+    async def outer() -> float:
+        task = asyncio.create_task(loop.hop(stubborn))
+        for _ in range(2):
+            await asyncio.sleep(0.05)
+            task.cancel()
+        begun = time.monotonic()
+        await asyncio.wait([task])
+        return time.monotonic() - begun
+
+    assert asyncio.run(outer()) < 1
+    release.set()
+
+
+def test_a_handle_is_done_only_after_cleanup(loop: SessionLoop) -> None:
+    """Cancelling from any thread; done() is true once the task has ended."""
+    cleaned, entered = threading.Event(), threading.Event()
+
+    async def inner() -> None:
+        entered.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.1)
+            cleaned.set()
+
+    handle = loop.post(inner())
+    entered.wait(PATIENCE_S)
+    handle.cancel()
+    assert not handle.done()
+    with pytest.raises(asyncio.CancelledError):
+        handle.result()
+    assert cleaned.is_set()
+
+
+def test_a_handle_cancelled_at_once_never_begins(loop: SessionLoop) -> None:
+    """No coroutine is left unawaited (warnings are errors here)."""
+    handle = loop.post(asyncio.sleep(60))
+    handle.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        handle.result()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_the_loop_outlives_a_task_that_wants_to_exit(
+    loop: SessionLoop, error: type[BaseException]
+) -> None:
+    """asyncio passes these on to the loop's runner; the other sessions must live."""
+
+    async def exits() -> None:
+        raise error
+
+    with pytest.raises(error):
+        loop.post(exits()).result()
+    assert loop.run(thread_name()) == "agent-magics"
+
+
+@pytest.mark.req("dec60")
+def test_a_stream_hops_in_order_and_whole() -> None:
+    """No item is lost or moved, also where the stream is faster than its reader."""
+
+    async def numbers() -> AsyncIterator[int]:
+        for number in range(500):
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+            yield number
+
+    async def outer() -> list[int]:
+        return [number async for number in hop_iter(numbers)]
+
+    for _ in range(20):
+        assert asyncio.run(outer()) == list(range(500))
+
+
+def test_a_stream_ends_with_its_error() -> None:
+    """What came before the error comes, then the error."""
+
+    async def broken() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(0)
+        raise KeyError("gone")
+
+    async def outer() -> list[int]:
+        seen = []
+        try:
+            async for number in hop_iter(broken):
+                seen.append(number)  # noqa: PERF401 - the error comes in between
+        except KeyError:
+            seen.append(-1)
+        return seen
+
+    assert asyncio.run(outer()) == [1, -1]
+
+
+@pytest.mark.req("dec60")
+def test_leaving_a_stream_ends_it(loop: SessionLoop) -> None:
+    """The inner iteration has cleaned up when leaving returns."""
+    steps: list[str] = []
+
+    async def endless() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+                await asyncio.sleep(0.01)
+        finally:
+            steps.append("closed")
+
+    async def outer() -> None:
+        stream = loop.hop_iter(endless)
+        async for _ in stream:
+            break
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(outer())
+    assert steps == ["closed"]
+
+
+def test_run_gives_the_result_and_serves_the_main_thread(loop: SessionLoop) -> None:
+    """Work for the main thread is done there while run() waits."""
+
+    async def asks() -> str:
+        return await loop.main.call(lambda: threading.current_thread().name)
+
+    assert loop.run(asks()) == "MainThread"
+
+
+def test_run_on_the_loop_raises_at_once(loop: SessionLoop) -> None:
+    """It would wait for itself for ever."""
+
+    async def outer() -> None:
+        with pytest.raises(AgentError, match="own loop"):
+            loop.run(thread_name())
+
+    loop.run(outer())
+
+
+def test_run_works_on_other_threads(loop: SessionLoop) -> None:
+    """A thread without main-thread duties only waits."""
+    names: list[str] = []
+    thread = threading.Thread(target=lambda: names.append(loop.run(thread_name())))
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert names == ["agent-magics"]
+
+
+def test_work_raises_where_it_was_asked_for(loop: SessionLoop) -> None:
+    """The main thread goes on serving."""
+
+    async def asks() -> str:
+        with pytest.raises(ZeroDivisionError):
+            await loop.main.call(lambda: 1 / 0)
+        return await loop.main.call(lambda: "still here")
+
+    assert loop.run(asks()) == "still here"
+
+
+def test_withdrawn_work_is_not_done(loop: SessionLoop) -> None:
+    """Work that nobody waits for any more and that hasn't begun never begins."""
+    done: list[str] = []
+
+    async def asks() -> None:
+        first = asyncio.create_task(loop.main.call(lambda: time.sleep(0.2)))
+        second = asyncio.create_task(loop.main.call(lambda: done.append("second")))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        await first
+
+    loop.run(asks())
+    assert done == []
+
+
+@pytest.mark.req("dec15")
+def test_user_code_may_run_other_slots_from_inside_work(loop: SessionLoop) -> None:
+    """run() inside work pumps in its turn, so that other work isn't stuck behind it."""
+
+    async def other() -> str:
+        return await loop.main.call(lambda: "inner work")
+
+    async def asks() -> str:
+        return await loop.main.call(lambda: loop.run(other()))
+
+    assert loop.run(asks()) == "inner work"
+
+
+@pytest.mark.req("dec11", "N7")
+def test_an_interrupt_cancels_and_waits_for_cleanup(loop: SessionLoop) -> None:
+    """SIGINT in a wait is a message; KeyboardInterrupt comes after the cleanup."""
+    cleaned: list[bool] = []
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            cleaned.append(True)
+
+    before = signal.getsignal(signal.SIGINT)
+    sender = interrupt_in(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(long())
+    sender.join()
+    assert cleaned == [True]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.req("dec11")
+def test_a_second_interrupt_stops_waiting(loop: SessionLoop) -> None:
+    """A cleanup that hangs doesn't hold the cell."""
+    release = threading.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            while not release.is_set():  # noqa: ASYNC110 - set from another thread
+                await asyncio.sleep(0.01)
+
+    sender = interrupt_in(0.1, times=2)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(stubborn())
+    assert time.monotonic() - begun < 2
+    sender.join()
+    release.set()
+
+
+@pytest.mark.req("dec11")
+def test_code_on_the_main_thread_is_interrupted_and_the_turn_cancelled(loop: SessionLoop) -> None:
+    """KeyboardInterrupt reaches the code, `Interrupted` whoever asked for it, cancel the turn."""
+    seen: list[str] = []
+
+    def code() -> None:
+        try:
+            time.sleep(30)
+        except KeyboardInterrupt:
+            seen.append("code")
+            raise
+
+    async def turn() -> None:
+        work = asyncio.ensure_future(loop.main.call(code))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            seen.append("turn")
+            with pytest.raises(Interrupted):
+                await work
+            seen.append("asker")
+            raise
+
+    sender = interrupt_in(0.2)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(turn())
+    assert time.monotonic() - begun < 2
+    sender.join()
+    assert sorted(seen) == ["asker", "code", "turn"]
+
+
+@pytest.mark.req("dec60")
+def test_work_is_served_by_a_loop_that_awaits(loop: SessionLoop) -> None:
+    """Where nobody pumps, the awaiting loop on the main thread does the work."""
+
+    async def asks() -> str:
+        return await loop.main.call(lambda: threading.current_thread().name)
+
+    async def cell() -> str:
+        return await asyncio.wait_for(loop.hop(asks), PATIENCE_S)
+
+    assert asyncio.run(cell()) == "MainThread"
+
+
+@pytest.mark.req("dec11")
+def test_code_served_by_a_loop_is_interrupted(loop: SessionLoop) -> None:
+    """In an await cell too, code in the person's namespace gets KeyboardInterrupt."""
+    told: list[int] = []
+
+    async def asks() -> None:
+        await loop.main.call(lambda: time.sleep(30))
+
+    async def cell() -> None:
+        with pytest.raises(Interrupted):
+            await loop.hop(asks)
+
+    before = signal.signal(signal.SIGINT, lambda signum, _: told.append(signum))
+    try:
+        sender = interrupt_in(0.2)
+        begun = time.monotonic()
+        asyncio.run(cell())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    sender.join()
+    assert time.monotonic() - begun < 2
+    assert told == [signal.SIGINT]
+
+
+@pytest.mark.req("dec50")
+def test_closing_cancels_and_lets_clean_up(loop: SessionLoop) -> None:
+    """The end of a kernel in mid-turn: cancelled, recorded, within its patience."""
+    cleaned, entered = threading.Event(), threading.Event()
+
+    async def turn() -> None:
+        entered.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            cleaned.set()
+
+    handle = loop.post(turn())
+    entered.wait(PATIENCE_S)
+    loop.close()
+    assert cleaned.is_set()
+    assert handle.done()
+    with pytest.raises(AgentShutdown):
+        loop.run(thread_name())
+
+
+@pytest.mark.req("dec50")
+def test_closing_does_not_wait_for_a_task_that_hangs(loop: SessionLoop) -> None:
+    """Patience ends; whoever waited is told."""
+    release, entered = threading.Event(), threading.Event()
+
+    async def stubborn() -> None:
+        entered.set()
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+
+    handle = loop.post(stubborn())
+    entered.wait(PATIENCE_S)
+    begun = time.monotonic()
+    loop.close(patience_s=0.2)
+    assert time.monotonic() - begun < 1
+    with pytest.raises(AgentShutdown):
+        handle.result()
+    release.set()
+
+
+@pytest.mark.req("dec50")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_told_and_its_parent_works_on(loop: SessionLoop) -> None:
+    """The thread stayed in the parent; a child that waited for it would hang."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            loop.run(thread_name())
+        except AgentError as error:
+            os._exit(0 if "forked" in str(error) else 1)
+        except BaseException:  # noqa: BLE001 - nothing may return into pytest here
+            os._exit(2)
+        os._exit(3)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert loop.run(thread_name()) == "agent-magics"
+
+
+SCRIPT = """
+import asyncio, threading, time
+from agent_magics.session.loop import background_loop
+async def hangs():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+async def blocks():
+    await asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)
+background_loop().post(hangs())
+background_loop().post(blocks())
+time.sleep(0.2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.req("dec50")
+def test_the_interpreter_ends_though_coroutines_and_look_ups_hang() -> None:
+    """Neither a coroutine that ignores its cancel nor a blocked thread delays the end for long."""
+    begun = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "cancelled" in ended.stdout
+    assert time.monotonic() - begun < 6
+
+
+def test_name_look_ups_work_on_the_loop(loop: SessionLoop) -> None:
+    """asyncio looks names up on the loop's default executor, which is ours."""
+
+    async def look_up() -> int:
+        found = await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80)
+        return len(found)
+
+    assert loop.run(look_up()) > 0
+    with pytest.raises(socket.gaierror):
+        loop.run(failing_look_up())
+
+
+async def failing_look_up() -> None:
+    await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "no such service")
+
+
+def test_there_is_one_background_loop() -> None:
+    """Everything of a process meets on it."""
+    assert background_loop() is background_loop()

@@ -1,0 +1,504 @@
+"""One turn, from the prompt to the outcome, under good and bad conditions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_magics.core.errors import (
+    ContextOverflow,
+    InputValidation,
+    MaxToolCallsExceeded,
+    ModelNotSupported,
+    ProviderError,
+    RequestCancelled,
+    SlotNotFound,
+    StreamInterrupted,
+    TurnBusy,
+)
+from agent_magics.core.events import (
+    AssistantMessage,
+    SystemMessage,
+    ToolAnswered,
+    ToolCalled,
+    UserMessage,
+    kind_of,
+)
+from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.core.turns import (
+    Cancelled,
+    Completed,
+    Failed,
+    Panicked,
+    TextChunk,
+    ToolEnded,
+    ToolStarted,
+    TurnCompleted,
+    TurnStarted,
+)
+from agent_magics.session.running import CancelToken
+from agent_magics.session.session import Session
+from agent_magics.tools.schema import tool
+
+if TYPE_CHECKING:
+    from tests.session.conftest import Bench
+
+SLOW = {"text": "one two three four five", "chunk_delay_s": 0.05}
+
+
+def kinds(session: Session) -> list[str]:
+    return [kind_of(event.payload) for event in session.history()]
+
+
+async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
+    turn = await session.send_message(prompt, **how)
+    return [event.payload async for event in turn]
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.req("E2", "E6", "E7", "S12")
+def test_a_turn_records_before_it_is_done(bench: Bench) -> None:
+    """The user message and the answer are in the ledger when the outcome is told."""
+
+    async def scene() -> None:
+        session = await bench.session({"text": "Hello there.", "usage": _usage(10, 3)})
+        shown = await events_of(session, "hi")
+        assert isinstance(shown[0], TurnStarted)
+        assert [event.text for event in shown if isinstance(event, TextChunk)] == [
+            "Hello",
+            " there.",
+        ]
+        assert isinstance(shown[-1], TurnCompleted)
+        assert kinds(session) == ["user_message", "assistant_message"]
+        frame = session.frames.turns()
+        assert frame["input_tokens"].tolist() == [10]
+        assert frame["output_tokens"].tolist() == [3]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S13")
+def test_streaming_and_submitting_leave_the_same_log(bench: Bench) -> None:
+    """Both ways write the same events and sum the same cost."""
+
+    async def scene() -> None:
+        one = await bench.session({"text": "yes", "usage": _usage(7, 1)}, session_id="one")
+        reply = await one.submit_turn("q")
+        two = await bench.session({"text": "yes", "usage": _usage(7, 1)}, session_id="two")
+        async with two.submit_turn_stream("q") as turn:
+            async for _ in turn:
+                pass
+            streamed = await two.finalize_turn(turn)
+            again = await two.finalize_turn(turn)
+        assert streamed == again
+        assert (reply.text, reply.usage) == (streamed.text, streamed.usage)
+        assert kinds(one) == kinds(two)
+        assert [e.tokens for e in one.history()] == [e.tokens for e in two.history()]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S13")
+def test_leaving_a_stream_early_stops_the_turn(bench: Bench) -> None:
+    """What was said so far stays, marked as stopped."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW)
+        async with session.submit_turn_stream("q") as turn:
+            async for event in turn:
+                if isinstance(event.payload, TextChunk):
+                    break
+        outcome = await turn.join()
+        assert isinstance(outcome, Cancelled)
+        assert outcome.reply.text.startswith("one")
+        assert session.history()[-1].payload.cause == "stopped"  # type: ignore[union-attr]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E8")
+def test_tools_run_in_the_loop(bench: Bench) -> None:
+    """A call is recorded, run, its result recorded and sent, and the answer follows."""
+
+    async def scene() -> None:
+        session = await bench.session(
+            {"text": "Let me see.", "calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]},
+            "It is 5.",
+            tools=[add],
+        )
+        shown = await events_of(session, "2+3?")
+        started = [event for event in shown if isinstance(event, ToolStarted)]
+        ended = [event for event in shown if isinstance(event, ToolEnded)]
+        assert [(e.tool_name, e.arguments) for e in started] == [("add", {"a": 2, "b": 3})]
+        assert [e.output.content for e in ended] == ["5"]
+        assert kinds(session) == [
+            "user_message",
+            "assistant_message",
+            "tool_call",
+            "tool_result",
+            "assistant_message",
+        ]
+        _, user, asked, result = bench.provider.requests[-1].messages
+        assert isinstance(user, User)
+        assert isinstance(asked, Assistant)
+        assert isinstance(result, ToolResult)
+        assert asked.calls[0].call_id == result.call_id
+        assert [t.name for t in bench.provider.requests[0].tools] == ["add"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E8", "E9")
+def test_a_failing_tool_is_a_result(bench: Bench) -> None:
+    """The model reads what went wrong, and the turn completes."""
+
+    @tool
+    def broken() -> str:
+        raise KeyError("price")
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "broken"}]}, "Sorry.", tools=[broken])
+        reply = await session.submit_turn("q")
+        assert reply.text == "Sorry."
+        assert reply.tool_calls == ("broken",)
+        result = bench.provider.requests[-1].messages[-1]
+        assert isinstance(result, ToolResult)
+        assert result.is_error
+        assert "KeyError: 'price'" in result.content
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E11", "dec13")
+def test_too_many_calls_close_the_turn(bench: Bench) -> None:
+    """Calls past the limit don't run; one closing reply comes without tools; the turn fails."""
+    ran: list[int] = []
+
+    @tool
+    def count() -> int:
+        ran.append(1)
+        return len(ran)
+
+    async def scene() -> None:
+        three = {"calls": [{"name": "count"}] * 3}
+        session = await bench.session(
+            three, "That is all.", tools=[count], max_tool_calls_per_turn=2
+        )
+        turn = await session.send_message("go")
+        outcome = await turn.join()
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.error, MaxToolCallsExceeded)
+        assert outcome.reply.text == "That is all."
+        assert len(ran) == 2
+        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
+        assert len(results) == 3
+        assert "limit of tool calls" in results[-1].output.content
+        notices = [e.payload for e in session.history() if isinstance(e.payload, SystemMessage)]
+        assert notices[0].text.startswith("[TOOL_LIMIT_REACHED]")
+        assert bench.provider.requests[-1].tool_choice == "none"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E12", "N7", "P5")
+def test_a_stop_keeps_what_was_said(bench: Bench) -> None:
+    """The partial answer is incomplete in the log, and the next request notes the interruption."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW, "fine")
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, TextChunk):
+                turn.cancel()
+        assert isinstance(await turn.join(), Cancelled)
+        last = session.history()[-1].payload
+        assert isinstance(last, AssistantMessage)
+        assert (last.status, last.cause) == ("incomplete", "stopped")
+        await session.submit_turn("go on")
+        texts = [
+            text_of(m.content) for m in bench.provider.requests[-1].messages if isinstance(m, User)
+        ]
+        assert any("stopped" in text for text in texts)
+        assert not any(
+            "stopped" in text_of(e.payload.content)
+            for e in session.history()
+            if isinstance(e.payload, UserMessage)
+        )
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5")
+def test_an_outside_token_stops_a_turn_from_another_thread(bench: Bench) -> None:
+    """A token that is thrown anywhere stops the turn that was given it."""
+
+    async def scene() -> None:
+        session = await bench.session({"text": "a b", "delay_s": 30})
+        token = CancelToken()
+        turn = await session.send_message("q", cancel=token)
+        threading.Timer(0.05, token.cancel).start()
+        began = time.monotonic()
+        assert isinstance(await turn.join(), Cancelled)
+        assert time.monotonic() - began < 5
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E9", "E12", "dec11")
+def test_a_stop_waits_for_the_running_tool(bench: Bench) -> None:
+    """The tool that runs is finished and recorded, the others are cancelled, no request follows."""
+    began = asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        began.set()
+        await asyncio.sleep(0.2)
+        return "finished"
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "slow"}, {"name": "slow"}]}, tools=[slow])
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                await asyncio.sleep(0.05)
+                turn.cancel()
+                break
+        assert isinstance(await turn.join(), Cancelled)
+        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
+        assert [r.output.content for r in results] == ["finished", "[Tool cancelled]"]
+        assert len(bench.provider.requests) == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "cause"),
+    [
+        ({"text": "par", "error": "lost"}, StreamInterrupted, "connection lost"),
+        ({"error": "auth"}, ProviderError, "failed"),
+        (
+            {"error": {"kind": "overflow", "window": 4096, "used": 9000}},
+            ContextOverflow,
+            "failed",
+        ),
+    ],
+    ids=["lost", "auth", "overflow"],
+)
+@pytest.mark.req("P5", "E6", "dec9")
+def test_a_failed_request_fails_the_turn_and_keeps_the_rest(
+    bench: Bench, step: dict[str, Any], error: type[Exception], cause: str
+) -> None:
+    """What came stays as incomplete with its cause; the next turn works."""
+
+    async def scene() -> None:
+        session = await bench.session(step, "better")
+        with pytest.raises(error):
+            await session.submit_turn("q")
+        last = session.history()[-1].payload
+        assert isinstance(last, AssistantMessage)
+        assert (last.status, last.cause) == ("incomplete", cause)
+        assert (await session.submit_turn("again")).text == "better"
+        sent = [
+            text_of(m.content) for m in bench.provider.requests[-1].messages if isinstance(m, User)
+        ]
+        assert ("q" in sent) is bool(step.get("text"))
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec16")
+def test_a_fault_that_is_nobodys_error_is_a_panic(bench: Bench) -> None:
+    """What a provider of somebody else throws ends the turn; the session goes on."""
+
+    def boom(request: object) -> str:
+        raise ZeroDivisionError("in a plugin")
+
+    async def scene() -> None:
+        session = await bench.session(boom, "ok")
+        turn = await session.send_message("q")
+        outcome = await turn.join()
+        assert isinstance(outcome, Panicked)
+        assert isinstance(outcome.error, ZeroDivisionError)
+        assert (await session.submit_turn("again")).text == "ok"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec16")
+def test_an_empty_answer_is_told(bench: Bench) -> None:
+    """Nothing from the model is something in the ledger, with a warning."""
+
+    async def scene() -> None:
+        session = await bench.session("")
+        outcome = await (await session.send_message("q")).join()
+        assert isinstance(outcome, Completed)
+        assert outcome.reply.text == "(the model returned nothing)"
+        assert outcome.warnings == ("The model returned nothing.",)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "S5")
+def test_what_can_not_start_raises_before_anything_is_written(bench: Bench) -> None:
+    """Blank, unknown slot, unknown model: one sentence, no event, no request."""
+
+    async def scene() -> None:
+        session = await bench.session("a")
+        before = session.history()
+        with pytest.raises(InputValidation, match="prompt is empty"):
+            await session.submit_turn("  \n")
+        with pytest.raises(SlotNotFound):
+            await session.submit_turn("q", slot="nope")
+        with pytest.raises(ModelNotSupported, match="nope:x"):
+            await session.send_message("q", model="nope:x")
+        assert session.history() == before
+        assert bench.provider.requests == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "B5", "dec7")
+def test_one_turn_a_slot_many_slots_a_session(bench: Bench) -> None:
+    """A second turn in a busy slot is refused; in another slot it runs at the same time."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW, "quick")
+        await session.create_slot("other")
+        first = await session.send_message("slow")
+        with pytest.raises(TurnBusy, match='Slot "default" is busy with a turn'):
+            await session.send_message("again")
+        for refused in (
+            session.rewind(to_seq=0),
+            session.clear(),
+            session.compact(),
+            session.configure_slot("default", compact=False),
+        ):
+            with pytest.raises(TurnBusy):
+                await refused
+        await session.switch_slot("other")
+        assert (await session.submit_turn("fast")).text == "quick"
+        assert not first.is_done
+        assert isinstance(await first.join(), Completed)
+        assert first.slot_id == "default"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "dec12")
+def test_steering_goes_with_the_next_request(bench: Bench) -> None:
+    """A message added while a tool runs is in the request that follows, in the same turn."""
+
+    async def scene() -> None:
+        @tool
+        async def wait() -> str:
+            await asyncio.sleep(0.1)
+            return "done"
+
+        session = await bench.session({"calls": [{"name": "wait"}]}, "ok", tools=[wait])
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                await turn.steer("only in euros")
+        assert isinstance(await turn.join(), Completed)
+        assert len(session.turns()) == 1
+        last = bench.provider.requests[-1].messages[-1]
+        assert isinstance(last, User)
+        assert text_of(last.content) == "only in euros"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E6")
+def test_the_outcome_does_not_depend_on_who_reads_events(bench: Bench) -> None:
+    """Nobody reads, or somebody reads afterwards: the outcome and the events are the same."""
+
+    async def scene() -> None:
+        session = await bench.session("a b")
+        turn = await session.send_message("q")
+        assert isinstance(await turn.join(), Completed)
+        late = [event async for event in turn]
+        assert [event.sequence for event in late] == list(range(len(late)))
+        assert isinstance(late[-1].payload, TurnCompleted)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P3", "dec27")
+def test_a_model_for_one_turn(bench: Bench) -> None:
+    """`model=` is for one turn; the slot's own model and the session's stay."""
+
+    async def scene() -> None:
+        session = await bench.session(*"abc")
+        await (await session.send_message("q", model="scripted:one-off")).join()
+        await session.submit_turn("r")
+        await session.set_model("scripted:other")
+        await session.submit_turn("s")
+        assert [r.model for r in bench.provider.requests] == ["one-off", "test", "other"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E1")
+def test_calls_get_ids_of_their_own(bench: Bench) -> None:
+    """Servers reuse ids; in the ledger each call of a turn has its own, and its result the same."""
+
+    async def scene() -> None:
+        step = {"calls": [{"name": "add", "arguments": {"a": 1, "b": 1}}] * 2}
+        session = await bench.session(step, step, "done", tools=[add])
+        await session.submit_turn("q")
+        history = session.history()
+        calls = [e.payload.call_id for e in history if isinstance(e.payload, ToolCalled)]
+        results = [e.payload.call_id for e in history if isinstance(e.payload, ToolAnswered)]
+        assert len(set(calls)) == 4
+        assert sorted(calls) == sorted(results)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N11")
+def test_the_session_works_from_any_loop_and_by_run(bench: Bench) -> None:
+    """Coroutines may be awaited from any loop, and sync reads from any thread."""
+    session = asyncio.run(bench.session("a", "b"))
+    assert asyncio.run(session.submit_turn("one")).text == "a"
+    assert asyncio.run(session.submit_turn("two")).text == "b"
+    assert [slot.turns for slot in session.list_slots()] == [2]
+
+
+def test_a_cancelled_wait_leaves_the_turn_running(bench: Bench) -> None:
+    """Cancelling `join` doesn't stop the turn; cancelling `submit_turn` neither."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW)
+        turn = await session.send_message("q")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(turn.join(), 0.06)
+        assert isinstance(await turn.join(), Completed)
+
+    asyncio.run(scene())
+
+
+def test_raising_is_what_submit_turn_does_for_a_stop(bench: Bench) -> None:
+    """`submit_turn` raises what ended the turn."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW)
+        waiting = asyncio.ensure_future(session.submit_turn("q"))
+        await asyncio.sleep(0.1)
+        session.running()["default"].cancel()
+        with pytest.raises(RequestCancelled):
+            await waiting
+
+    asyncio.run(scene())
+
+
+def _usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
+    return {"input_tokens": input_tokens, "output_tokens": output_tokens}
