@@ -104,7 +104,7 @@ _TOO_LONG = re.compile(
     r"|(?:exceed|too (?:long|large)|greater than|longer than|over)\w*.{0,80}?"
     r"context[ _-]*(?:length|window|size|limit)"
     # a prompt or its tokens, and that they are too many
-    r"|\b(?:prompt|input|messages?)\b.{0,40}?\btoo (?:long|large)"
+    r"|\b(?:prompt|input|messages?)\b[^:.]{0,20}?\btoo (?:long|large)"
     r"|\btokens?\b.{0,100}?(?:exceeds?\b|must be <=|greater than)"
     r"|\btoo many (?:input )?tokens\b"
     r"|reduce the length of the (?:messages|prompt|input)"

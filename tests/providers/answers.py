@@ -53,7 +53,7 @@ async def gather(provider: Provider, request: ChatRequest | None = None) -> Gath
     try:
         async with aclosing(stream):  # type: ignore[type-var]  # ours are generators
             async for event in stream:
-                events.append(event)
+                events.append(event)  # noqa: PERF401 - what came before an error is kept
     except ProviderError as raised:
         error = raised
     return gathered(events, error)

@@ -65,7 +65,7 @@ def test_bare_carriage_returns_end_lines() -> None:
     body = (
         b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\r\rdata: [DONE]\r\r'
     )
-    reads = [(body[:cut], body[cut:]) for cut in range(1, len(body))]
+    reads: list[tuple[bytes, ...]] = [(body[:cut], body[cut:]) for cut in range(1, len(body))]
     assert {answer.text for answer in asyncio.run(answers_for(reads))} == {"Hi"}
 
 
@@ -93,7 +93,7 @@ def test_half_a_surrogate_pair_at_the_end_is_replaced() -> None:
 def test_think_tag_in_the_middle_is_text() -> None:
     """Only a leading tag is reasoning; a user may ask about the others."""
     answer = answer_to(
-        '{"choices":[{"delta":{"content":"The tag <think>x</think> marks"},"finish_reason":"stop"}]}'
+        '{"choices":[{"delta":{"content":"The tag <think>x</think> marks"}}]}', "[DONE]"
     )
     assert (answer.text, answer.reasoning) == ("The tag <think>x</think> marks", "")
 
