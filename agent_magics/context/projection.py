@@ -16,7 +16,7 @@ from agent_magics.context.repair import opened, repair
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
 from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
 from agent_magics.context.wire import FAILED, RETAINED, Turn, Wire, is_failed, translate
-from agent_magics.core.events import Imported, LedgerEvent, ToolAnswered
+from agent_magics.core.events import Imported, Payload, ToolAnswered
 from agent_magics.core.messages import (
     Assistant,
     Message,
@@ -92,11 +92,13 @@ def project(
         override = render_override(mode.summary_override) if mode.summary_override else ""
     summary = bounds.checkpoint.rendered if bounds.checkpoint else ""
     messages = _assembled(summary, said, override, now, is_running=running_turn is not None)
+    history_tokens, result_tokens = _history_tokens(tail, fates, [*said, *now])
     return Projection(
         messages=tuple(messages),
         fates=fates,
         summary_tokens=_made_tokens(summary) + _made_tokens(override),
-        **_history_tokens(tail, fates, messages, made={summary, override}),
+        history_tokens=history_tokens,
+        tool_result_tokens=result_tokens,
     )
 
 
@@ -201,36 +203,34 @@ def _made_tokens(text: str) -> int:
 
 
 def _history_tokens(
-    tail: Sequence[Turn], fates: dict[int, str], messages: list[Message], made: set[str]
-) -> dict[str, int]:
-    """Add up stored tokens of what was retained; only notes made for this request are counted."""
+    tail: Sequence[Turn], fates: dict[int, str], messages: list[Message]
+) -> tuple[int, int]:
+    """Add up what `messages` of the tail weigh, results apart: stored tokens, and frames.
+
+    Only notes made for this request are counted here.
+    """
     history = results = 0
     for _, events in tail:
         for event in events:
-            if fates[event.seq] == RETAINED:
-                if _is_result(event):
-                    results += event.tokens
-                else:
-                    history += event.tokens
-    for message in messages:
-        if message.seq is None:
-            text = message.content if isinstance(message, ToolResult) else _words(message)
-            if text in made:
+            if fates[event.seq] != RETAINED:
                 continue
-            history += count_text(text)
+            if _is_result(event.payload):
+                results += event.tokens
+            else:
+                history += event.tokens
+    for message in messages:
         if isinstance(message, ToolResult):
             results += FRAME_TOKENS
+            if message.seq is None:
+                results += count_text(message.content)
         else:
             history += FRAME_TOKENS
-    return {"history_tokens": history, "tool_result_tokens": results}
+            if message.seq is None and isinstance(message, User):
+                history += count_text(text_of(message.content))
+    return history, results
 
 
-def _is_result(event: LedgerEvent) -> bool:
-    payload = event.payload
-    return isinstance(payload, ToolAnswered) or (
-        isinstance(payload, Imported) and isinstance(payload.message, ToolResult)
-    )
-
-
-def _words(message: Message) -> str:
-    return text_of(message.content) if isinstance(message, User) else ""
+def _is_result(payload: Payload) -> bool:
+    if isinstance(payload, Imported):
+        return isinstance(payload.message, ToolResult)
+    return isinstance(payload, ToolAnswered)

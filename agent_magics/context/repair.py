@@ -27,8 +27,8 @@ from agent_magics.core.messages import (
 
 NO_OUTPUT = "(no output)"
 UNKNOWN_TOOL = "unknown_tool"
+MAX_TOOL_NAME = 64
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -64,7 +64,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
             case System():
                 sent.extend(_system(message, is_first=all(isinstance(m, System) for m in sent)))
             case User(content=content):
-                if said := _spoken(content):
+                if said := spoken(content):
                     sent.append(message if said is content else User(content=said, seq=message.seq))
             case Assistant():
                 sent.extend(_exchange(message, results.get(at, {}), ids))
@@ -122,7 +122,7 @@ def _results_by_call(messages: Sequence[Message]) -> dict[int, dict[int, ToolRes
 
 def _exchange(message: Assistant, results: dict[int, ToolResult], ids: _Ids) -> list[Message]:
     """Write an assistant's message and, right after it, one result for each call."""
-    content = _spoken(message.content)
+    content = spoken(message.content)
     if not message.calls:
         if not content:
             return []
@@ -143,7 +143,7 @@ def _is(one: ToolCall, other: ToolCall) -> bool:
 
 
 def _call(call: ToolCall, call_id: str) -> ToolCall:
-    name = _tool_name(call.tool_name)
+    name = wire_name(call.tool_name)
     if call.arguments is not None and call_id == call.call_id and name == call.tool_name:
         return call
     raw = "" if call.arguments is None else call.raw
@@ -177,11 +177,21 @@ def _system(message: System, *, is_first: bool) -> list[Message]:
     return [User(content=(Text(text=note),), seq=message.seq)]
 
 
-def _spoken(content: Content) -> Content:
+def spoken(content: Content) -> Content:
     """Leave out blocks that say nothing; the same object where all of them speak."""
+    if len(content) == 1 and isinstance(content[0], Text):
+        text = content[0].text
+        return content if text and not text.isspace() else ()
     if all(map(_speaks, content)):
         return content
     return tuple(block for block in content if _speaks(block))
+
+
+def wire_name(name: str) -> str:
+    """Give a tool's name in the letters that every server takes; a good one as it is."""
+    if name.isascii() and name.isidentifier() and len(name) <= MAX_TOOL_NAME:
+        return name
+    return _NOT_IN_NAMES.sub("_", name)[:MAX_TOOL_NAME] or UNKNOWN_TOOL
 
 
 def _speaks(block: ContentBlock) -> bool:
@@ -192,9 +202,3 @@ def _speaks(block: ContentBlock) -> bool:
             return bool(data)
         case File():
             return True
-
-
-def _tool_name(name: str) -> str:
-    if _TOOL_NAME.fullmatch(name):
-        return name
-    return _NOT_IN_NAMES.sub("_", name)[:64] or UNKNOWN_TOOL

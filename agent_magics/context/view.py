@@ -101,13 +101,14 @@ def grouped(events: Sequence[LedgerEvent]) -> list[tuple[str | None, list[Ledger
     turn_id: str | None = None
     has_prompt = is_answered = False
     for event in events:
+        if event.turn_id is not None and event.turn_id == turn_id:
+            groups[-1][1].append(event)
+            continue
         is_prompt = _is_prompt(event)
         if event.turn_id is None:
             begins = is_prompt and (turn_id is not None or (has_prompt and is_answered))
-        elif turn_id is None:
-            begins = has_prompt
         else:
-            begins = event.turn_id != turn_id
+            begins = turn_id is not None or has_prompt
         if begins or not groups:
             groups.append((event.turn_id, []))
             turn_id, has_prompt, is_answered = event.turn_id, False, False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from agent_magics.context.prompt import (
     CANCELLED_RESULT,
@@ -12,10 +12,11 @@ from agent_magics.context.prompt import (
     render_note,
     shield,
 )
-from agent_magics.context.repair import paired
+from agent_magics.context.repair import NO_OUTPUT, paired, spoken, wire_name
 from agent_magics.core.events import (
     AssistantMessage,
     Imported,
+    IncompleteCause,
     LedgerEvent,
     SystemMessage,
     ToolAnswered,
@@ -67,14 +68,13 @@ def translate(
     for number, (turn_id, events) in enumerate(turns):
         is_last = number == len(turns) - 1
         has_failed = turn_id != running and is_failed(turn_id, events, is_last=is_last)
-        writer = _TurnWriter(wire, running=running, provider=provider, model=model)
+        writer = _TurnWriter(wire, running=running, maker=(provider, model))
         for event in events:
             if has_failed and event.turn_id is not None:
                 wire.fates[event.seq] = FAILED
             else:
                 writer.write(event)
-        writer.close()
-    wire.messages = paired(wire.messages)
+        wire.messages.extend(writer.close())
     return wire
 
 
@@ -91,7 +91,7 @@ def is_failed(turn_id: str | None, events: Iterable[LedgerEvent], *, is_last: bo
         if isinstance(payload, UserMessage):
             has_prompt = True
         elif isinstance(payload, AssistantMessage):
-            if says_something(payload.content):
+            if spoken(payload.content):
                 return False
             is_over = is_over or payload.status == "incomplete"
         elif not isinstance(payload, SystemMessage):
@@ -99,73 +99,79 @@ def is_failed(turn_id: str | None, events: Iterable[LedgerEvent], *, is_last: bo
     return has_prompt and (is_over or not is_last)
 
 
-def says_something(content: Content) -> bool:
-    """Tell whether a message has more than blanks."""
-    return any(not isinstance(block, Text) or block.text.strip() for block in content)
-
-
 class _TurnWriter:
-    """Writes the messages of one turn; calls and results pair within it."""
+    """Writes the messages of one turn; calls and results pair within it.
 
-    def __init__(self, wire: Wire, *, running: str | None, provider: str, model: str) -> None:
+    While results come in the order of their calls and nothing comes between, what is written is
+    right as it stands; only a turn where it isn't so goes through the repair.
+    """
+
+    def __init__(self, wire: Wire, *, running: str | None, maker: tuple[str, str]) -> None:
         self._wire = wire
         self._running = running
-        self._maker = (provider, model)
+        self._maker = maker
+        self._messages: list[Message] = []
         self._said: AssistantMessage | Assistant | None = None
         self._said_seq = 0
         self._calls: list[ToolCall] = []
         self._members: list[int] = []
         self._waiting: dict[str, list[ToolCall]] = {}
-        self._ended_by = ""
+        self._unanswered: list[ToolCall] = []
+        self._is_regular = True
+        self._ended_by: IncompleteCause | None = None
 
     def write(self, event: LedgerEvent) -> None:
         seq, payload = event.seq, event.payload
         if isinstance(payload, ToolCalled):
             self._call(seq, payload)
             return
-        self._flush()
-        match payload:
-            case UserMessage(content=content):
-                self._user(seq, content)
-            case AssistantMessage():
-                self._said, self._said_seq = payload, seq
-            case ToolAnswered(call_id=call_id, output=output):
-                self._result(seq, call_id, output.content, is_error=output.is_error)
-            case SystemMessage():
-                self._note(event, payload)
-            case Imported(message=message):
-                self._imported(seq, message)
-            case _:
-                self._wire.fates[seq] = BLANK
+        if self._said is not None or self._calls:
+            self._flush()
+        if isinstance(payload, AssistantMessage):
+            self._said, self._said_seq = payload, seq
+        elif isinstance(payload, UserMessage):
+            self._user(seq, payload.content)
+        elif isinstance(payload, ToolAnswered):
+            output = payload.output
+            self._result(seq, payload.call_id, output.content, is_error=output.is_error)
+        elif isinstance(payload, SystemMessage):
+            self._note(event, payload)
+        elif isinstance(payload, Imported):
+            self._imported(seq, payload.message)
 
-    def close(self) -> None:
+    def close(self) -> list[Message]:
         """End the turn: what still waits for a result gets one that says why there is none."""
-        self._flush()
+        if self._said is not None or self._calls:
+            self._flush()
+        if not self._unanswered and self._is_regular:
+            return self._messages
         text = CANCELLED_RESULT if self._ended_by == "stopped" else MISSING_RESULT
-        for calls in self._waiting.values():
-            self._wire.messages.extend(
-                ToolResult(
-                    call_id=call.call_id, tool_name=call.tool_name, content=text, is_error=True
-                )
-                for call in calls
-            )
+        self._messages.extend(
+            ToolResult(call_id=call.call_id, tool_name=call.tool_name, content=text, is_error=True)
+            for call in self._unanswered
+        )
+        return paired(self._messages)
 
     def _user(self, seq: int, content: Content) -> None:
-        if not says_something(content):
+        said = spoken(content)
+        if said:
+            self._send(User(content=said, seq=seq), seq)
+        else:
             self._wire.fates[seq] = BLANK
-            return
-        self._send(User(content=content, seq=seq), seq)
 
     def _call(self, seq: int, payload: ToolCalled) -> None:
         if self._said is None and not self._calls:
             self._said_seq = seq
-        call = ToolCall(
-            call_id=f"c{seq}", tool_name=payload.tool_name, arguments=payload.arguments or {}
-        )
-        self._calls.append(call)
+        self._asked(f"c{seq}", payload.call_id, payload.tool_name, payload.arguments)
         self._members.append(seq)
-        self._waiting.setdefault(payload.call_id, []).append(call)
         self._wire.fates[seq] = RETAINED
+
+    def _asked(
+        self, wire_id: str, call_id: str, name: str, arguments: dict[str, Any] | None
+    ) -> None:
+        call = ToolCall(call_id=wire_id, tool_name=wire_name(name), arguments=arguments or {})
+        self._calls.append(call)
+        self._waiting.setdefault(call_id, []).append(call)
 
     def _result(self, seq: int, call_id: str, content: str, *, is_error: bool) -> None:
         waiting = self._waiting.get(call_id)
@@ -173,16 +179,18 @@ class _TurnWriter:
             self._wire.fates[seq] = NO_CALL if waiting is None else SECOND_RESULT
             return
         call = waiting.pop(0)
-        self._send(
+        self._is_regular = self._is_regular and self._unanswered[0] is call
+        self._unanswered.remove(call)
+        self._messages.append(
             ToolResult(
                 call_id=call.call_id,
                 tool_name=call.tool_name,
-                content=content,
+                content=content if content and not content.isspace() else NO_OUTPUT,
                 is_error=is_error,
                 seq=seq,
-            ),
-            seq,
+            )
         )
+        self._wire.fates[seq] = RETAINED
 
     def _note(self, event: LedgerEvent, payload: SystemMessage) -> None:
         is_over = event.turn_id is None or event.turn_id != self._running
@@ -207,13 +215,8 @@ class _TurnWriter:
             case Assistant(calls=calls):
                 self._said, self._said_seq = message, seq
                 for at, call in enumerate(calls):
-                    sent = ToolCall(
-                        call_id=f"c{seq}" if at == 0 else f"c{seq}-{at}",
-                        tool_name=call.tool_name,
-                        arguments=call.arguments or {},
-                    )
-                    self._calls.append(sent)
-                    self._waiting.setdefault(call.call_id, []).append(sent)
+                    wire_id = f"c{seq}-{at}" if at else f"c{seq}"
+                    self._asked(wire_id, call.call_id, call.tool_name, call.arguments)
                 self._flush()
             case ToolResult(call_id=call_id, content=content, is_error=is_error):
                 self._result(seq, call_id, content, is_error=is_error)
@@ -223,31 +226,32 @@ class _TurnWriter:
     def _flush(self) -> None:
         """Send the assistant's message that is being put together, and why it broke off."""
         said, calls, seq = self._said, self._calls, self._said_seq
-        if said is None and not calls:
-            return
-        self._said, self._calls = None, []
-        content = said.content if said is not None else ()
-        speaks = says_something(content)
-        if self._members:
-            self._wire.members[seq], self._members = self._members, []
-        if speaks or calls:
+        content = spoken(said.content) if said is not None else ()
+        if content or calls:
             message = Assistant(
-                content=content if speaks else (),
-                calls=tuple(calls),
-                reasoning=self._reasoning(said),
-                seq=seq,
+                content=content, calls=tuple(calls), reasoning=self._reasoning(said), seq=seq
             )
             self._send(message, seq)
-        if not isinstance(said, AssistantMessage) or said.status == "complete":
-            self._wire.fates.setdefault(seq, BLANK)
-            return
-        self._ended_by = said.cause or "failed"
-        note = Text(text=interruption_note(said.cause or "failed"))
-        if speaks or calls:
-            self._wire.messages.append(User(content=(note,)))
+        elif said is not None:
+            self._wire.fates[seq] = BLANK
+        if calls:
+            self._wire.members[seq], self._members = self._members, []
+            self._unanswered.extend(calls)
+            self._calls = []
+        self._said = None
+        if isinstance(said, AssistantMessage) and said.status == "incomplete":
+            self._broke_off(said, seq, speaks=bool(content or calls))
+
+    def _broke_off(self, said: AssistantMessage, seq: int, *, speaks: bool) -> None:
+        """Follow an incomplete answer with a note that says why; it isn't stored (E12)."""
+        cause = self._ended_by = said.cause or "failed"
+        note = (Text(text=interruption_note(cause)),)
+        if speaks:
+            self._is_regular = self._is_regular and not self._unanswered
+            self._messages.append(User(content=note))
         else:
             self._wire.mark_seqs.add(seq)
-            self._send(User(content=(note,), seq=seq), seq)
+            self._send(User(content=note, seq=seq), seq)
 
     def _reasoning(self, said: AssistantMessage | Assistant | None) -> Reasoning | None:
         if said is None or said.reasoning is None:
@@ -259,5 +263,7 @@ class _TurnWriter:
         return said.reasoning if maker == self._maker and all(maker) else None
 
     def _send(self, message: Message, seq: int) -> None:
-        self._wire.messages.append(message)
+        if self._unanswered:
+            self._is_regular = False
+        self._messages.append(message)
         self._wire.fates[seq] = RETAINED
