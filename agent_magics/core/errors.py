@@ -278,7 +278,7 @@ class SessionNotFound(StoreError):
 
     def __init__(self, session_id: str, known: Sequence[str] = ()) -> None:
         near = _near(session_id, known)
-        super().__init__(f'There is no open session "{session_id}" here.{near}')
+        super().__init__(f'No session "{session_id}" is open or stored here.{near}')
 
 
 class SessionLocked(StoreError):

@@ -1,0 +1,228 @@
+"""What a slot shows after rewinds, clears and reruns; the view that lives is the one that loads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_magics.core.errors import AgentError, InputValidation
+from agent_magics.core.events import Origin
+from agent_magics.core.messages import Assistant, User, text_of
+from agent_magics.core.slots import DeriveStrategy, Focused, Full
+from agent_magics.session.session import Session
+
+if TYPE_CHECKING:
+    from tests.session.conftest import Bench
+
+
+def said(session: Session, slot: str | None = None) -> list[str]:
+    return [text_of(m.content) for m in session.messages(slot) if isinstance(m, User | Assistant)]
+
+
+def cell(cell_id: str | None, source: str = "x") -> Origin:
+    return Origin(cell_id=cell_id, cell_digest=source)
+
+
+async def ask(session: Session, prompt: str, origin: Origin | None = None) -> None:
+    await (await session.send_message(prompt, origin=origin)).join()
+
+
+@pytest.mark.req("C13", "dec25", "dec8")
+def test_a_rewind_takes_later_turns_out_of_the_view_only(bench: Bench) -> None:
+    """The turns left are counted on from there; the ledger and a child keep everything."""
+
+    async def scene() -> None:
+        session = await bench.session(*"abcd")
+        for prompt in "123":
+            await ask(session, prompt)
+        await session.derive_slot("child", "default")
+        recorded = len(session.frames.events())
+        await session.rewind(to_seq=session.turns()[0].last_seq)
+        assert said(session) == ["1", "a"]
+        assert said(session, "child") == ["1", "a", "2", "b", "3", "c"]
+        assert len(session.frames.events()) == recorded + 1
+        await ask(session, "4")
+        assert said(session) == ["1", "a", "4", "d"]
+        assert [span.index for span in session.turns()] == [1, 2]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C13")
+def test_a_rewind_and_a_clear_can_be_undone(bench: Bench) -> None:
+    """What left the view comes back, in order."""
+
+    async def scene() -> None:
+        session = await bench.session(*"ab")
+        await ask(session, "1")
+        await ask(session, "2")
+        everything = said(session)
+        gone = await session.rewind(to_seq=session.turns()[0].last_seq)
+        await session.rewind(to_seq=session.turns()[0].last_seq, undoes=gone)
+        assert said(session) == everything
+        cleared = await session.clear()
+        assert said(session) == []
+        await session.derive_slot("empty", "default")
+        assert said(session, "empty") == []
+        await session.rewind(to_seq=0, undoes=cleared)
+        assert said(session) == everything
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec25")
+def test_a_rewind_ends_at_a_turn(bench: Bench) -> None:
+    """A seq inside a turn is refused with the nearest ends."""
+
+    async def scene() -> None:
+        session = await bench.session(*"ab")
+        await ask(session, "1")
+        span = session.turns()[0]
+        with pytest.raises(InputValidation, match=f"nearest ends: 0 and {span.last_seq}"):
+            await session.rewind(to_seq=span.first_seq)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N9", "dec51")
+def test_a_cell_knows_the_turn_that_it_made(bench: Bench) -> None:
+    """By id where there is one; with how many later turns and whether its text changed."""
+
+    async def scene() -> None:
+        session = await bench.session(*"abc")
+        await ask(session, "1", cell("A"))
+        await ask(session, "2", cell("B"))
+        await ask(session, "3", cell("C"))
+        second = session.turn_of(cell("B", "y"))
+        assert second is not None
+        assert (second.later_turns, second.text_changed) == (1, True)
+        assert second.before_seq == session.turns()[0].last_seq
+        await session.rewind(to_seq=second.before_seq)
+        assert session.turn_of(cell("B")) is None
+        assert session.turn_of(cell("C")) is None
+        first = session.turn_of(cell("A"))
+        assert first is not None
+        assert (first.before_seq, first.text_changed) == (0, False)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N9", "dec51")
+def test_a_cell_without_an_id_is_known_by_its_source_at_the_end_only(bench: Bench) -> None:
+    """Only the slot's last turn can be replaced; edited text is another cell."""
+
+    async def scene() -> None:
+        session = await bench.session(*"ab")
+        await ask(session, "1", cell(None, "one"))
+        await ask(session, "2", cell(None, "two"))
+        assert session.turn_of(cell(None, "one")) is None
+        assert session.turn_of(cell(None, "edited")) is None
+        assert session.turn_of(cell(None, "two")) is not None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec52", "dec17")
+def test_a_replaced_slot_begins_again_and_its_events_stay(bench: Bench) -> None:
+    """The name is used again for a new slot; a child of the old one keeps what it inherited."""
+
+    async def scene() -> None:
+        session = await bench.session(*"abc")
+        await session.create_slot("side")
+        await session.switch_slot("side")
+        await ask(session, "1")
+        await session.derive_slot("child", "side")
+        await session.create_slot("side", replace=True)
+        assert said(session, "side") == []
+        assert session.current_slot == "side"
+        assert said(session, "child") == ["1", "a"]
+        await session.derive_slot("side", "child", replace=True)
+        assert said(session, "side") == ["1", "a"]
+        assert [slot.slot_id for slot in session.list_slots()] == ["default", "child", "side"]
+
+    asyncio.run(scene())
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["ask", "fail", "stop", "derive", "focus", "full", "rewind", "clear", "delete", "new"]
+        ),
+        st.integers(0, 3),
+    ),
+    max_size=14,
+)
+
+
+@pytest.mark.req("E18", "S6", "S8", "C17", "inv16", "inv11")
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(operations=OPERATIONS)
+def test_the_live_view_is_the_reloaded_view(
+    bench: Bench, operations: list[tuple[str, int]]
+) -> None:
+    """Whatever was done, a new process sees the same slots, counts, messages and turns."""
+
+    async def scene() -> None:
+        steps = {"ask": "yes", "fail": {"error": "auth"}, "stop": {"text": "no", "error": "lost"}}
+        script = [steps[name] for name, _ in operations if name in steps]
+        session = await bench.session(*script)
+        for name, number in operations:
+            try:
+                await _do(session, name, number)
+            except AgentError:
+                continue
+        before = _everything(session)
+        session_id = session.session_id
+        await session.close()
+        again = await bench.resumed(session_id)
+        assert _everything(again) == before
+        await bench.aclose()
+        bench._agents.clear()
+        bench._stores.clear()
+
+    asyncio.run(scene())
+
+
+async def _do(session: Session, name: str, number: int) -> None:
+    slots = [slot.slot_id for slot in session.list_slots()]
+    slot = slots[number % len(slots)]
+    match name:
+        case "ask" | "fail" | "stop":
+            await (await session.send_message(f"prompt {number}", slot=slot)).join()
+        case "derive":
+            kept = DeriveStrategy.focused(Focused(recent_messages=number))
+            strategy = kept if number % 2 else DeriveStrategy.full()
+            await session.derive_slot(f"d{len(slots)}", slot, strategy)
+        case "focus":
+            await session.configure_slot(slot, mode=Focused(recent_messages=number))
+        case "full":
+            await session.configure_slot(slot, mode=Full())
+        case "rewind":
+            ends = [0, *(span.last_seq for span in session.turns(slot))]
+            await session.rewind(slot, to_seq=ends[number % len(ends)])
+        case "clear":
+            await session.clear(slot)
+        case "delete":
+            await session.delete_slot(slot)
+        case "new":
+            await session.create_slot(f"n{number}", replace=True)
+            await session.switch_slot(f"n{number}")
+
+
+def _everything(session: Session) -> object:
+    return [
+        (
+            meta,
+            session.messages(meta.slot_id),
+            session.turns(meta.slot_id),
+            session.history(meta.slot_id),
+            session.context_info(meta.slot_id),
+        )
+        for meta in session.list_slots()
+    ]
