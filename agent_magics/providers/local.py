@@ -1,0 +1,80 @@
+"""Ollama and LM Studio: the common adapter, and where each tells the facts of its models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.errors import ProviderError
+from agent_magics.providers.facts import listed_models, ollama_model
+from agent_magics.providers.openai import LISTING_S, OpenAICompatible
+from agent_magics.providers.wire import Timeouts, Transport
+
+OLLAMA_URL = "http://localhost:11434/v1"
+LMSTUDIO_URL = "http://localhost:1234/v1"
+
+
+class Ollama(OpenAICompatible):
+    """An Ollama server; loaded models are listed first."""
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """List the models that can chat; empty where Ollama doesn't answer."""
+        try:
+            listed, loaded = await asyncio.gather(
+                self._listed(), self.endpoint.get_json("api/ps", within_s=LISTING_S, from_root=True)
+            )
+        except ProviderError:
+            return []
+        entries = loaded.get("models") if isinstance(loaded, dict) else None
+        names = {entry.get("name") for entry in entries or () if isinstance(entry, dict)}
+        return sorted(listed, key=lambda info: info.name not in names)
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Ask for the window that the model really has, and what it can do."""
+        if "@http" in model:
+            return await super().describe(model)
+        get = self.endpoint.get_json
+        try:
+            shown, loaded = await asyncio.gather(
+                get("api/show", body={"model": model}, within_s=LISTING_S, from_root=True),
+                get("api/ps", within_s=LISTING_S, from_root=True),
+            )
+        except ProviderError:
+            return ModelInfo(name=model, provider=self.provider_id)
+        return ollama_model(model, shown, loaded, self.provider_id)
+
+
+class LMStudio(OpenAICompatible):
+    """An LM Studio server; its own list tells windows and what is loaded."""
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Look the model up; not remembered, since it may be loaded anew with another window."""
+        self._listing = []
+        return await super().describe(model)
+
+    async def _listed(self) -> list[ModelInfo]:
+        document = await self.endpoint.get_json("api/v0/models", within_s=LISTING_S, from_root=True)
+        return listed_models(document, self.provider_id) or await super()._listed()
+
+
+def ollama(
+    *,
+    base_url: str | None = None,
+    timeouts: Timeouts | None = None,
+    transport: Transport | None = None,
+) -> Ollama:
+    """Reach Ollama, on this machine unless `base_url` says otherwise."""
+    return Ollama("ollama", base_url=base_url or OLLAMA_URL, timeouts=timeouts, transport=transport)
+
+
+def lmstudio(
+    *,
+    base_url: str | None = None,
+    timeouts: Timeouts | None = None,
+    transport: Transport | None = None,
+) -> LMStudio:
+    """Reach LM Studio, on this machine unless `base_url` says otherwise."""
+    return LMStudio(
+        "lmstudio", base_url=base_url or LMSTUDIO_URL, timeouts=timeouts, transport=transport
+    )
