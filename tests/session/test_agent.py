@@ -105,7 +105,7 @@ def test_the_defaults_are_those_of_the_seed() -> None:
         65_536,
     )
     assert (config.memory_checkpoint_interval, config.memory_max_items) == (10, 20)
-    assert config.compact_threshold is config.summary_config is config.context_limit is None
+    assert (config.compact_threshold, config.summary_config, config.context_limit) == (None,) * 3
 
 
 @pytest.mark.req("E4")

@@ -17,7 +17,7 @@ from agent_magics.core.errors import (
     NothingToCompact,
     TurnBusy,
 )
-from agent_magics.core.messages import User, text_of
+from agent_magics.core.messages import Message, User, text_of
 from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 LONG = "They talked about the price of trains in May, at length. " * 20
 SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 KEEP_LITTLE = {"compaction": CompactionConfig(keep_recent_tokens=50)}
+
+
+def spoken(message: Message) -> str:
+    assert isinstance(message, User)
+    return text_of(message.content)
 
 
 def summary(text: str = SUMMARY, **more: Any) -> dict[str, Any]:
@@ -81,7 +86,7 @@ def test_one_request_without_tools_asks_for_what_the_person_wants_kept(bench: Be
         await session.compact(instructions="keep the fare of 42.10 EUR")
         (request,) = [r for r in bench.provider.requests if r.purpose == "compaction"]
         assert request.tools == ()
-        asked = text_of(request.messages[-1].content)  # type: ignore[union-attr]
+        asked = spoken(request.messages[-1])
         assert "keep the fare of 42.10 EUR" in asked
         assert all(heading in asked for heading in SUMMARY_HEADINGS)
         assert request.params.max_tokens == 2048
@@ -104,11 +109,11 @@ def test_the_next_compaction_builds_on_the_one_before(bench: Bench) -> None:
         await session.compact()
         requests = [r for r in bench.provider.requests if r.purpose == "compaction"]
         assert len(requests) == 2
-        asked = text_of(requests[-1].messages[-1].content)  # type: ignore[union-attr]
+        asked = spoken(requests[-1].messages[-1])
         assert SUMMARY in asked
         assert "prompt 3" in asked
         assert "prompt 0" not in asked
-        shown = text_of(session.messages()[0].content)  # type: ignore[union-attr]
+        shown = spoken(session.messages()[0])
         assert "more" in shown
         assert (
             sum(SUMMARY in text_of(m.content) for m in session.messages() if isinstance(m, User))
@@ -275,7 +280,7 @@ def test_rewinding_into_a_summary_takes_it_back(bench: Bench) -> None:
         kept_to = session.turns()[-1].last_seq
         await session.submit_turn("one more")
         await session.rewind(to_seq=kept_to)
-        assert SUMMARY in text_of(session.messages()[0].content)  # type: ignore[union-attr]
+        assert SUMMARY in spoken(session.messages()[0])
         await session.rewind(to_seq=session.turns()[1].last_seq)
         assert len(session.messages()) == 4
         assert session.context_info().checkpoint_id is None
