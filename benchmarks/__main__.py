@@ -7,10 +7,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending, growing, loading
+from benchmarks import appending, growing, loading, streaming
 from benchmarks.table import render
 
-BENCHMARKS = {"append": appending.rows, "grow": growing.rows, "load": loading.rows}
+BENCHMARKS = {
+    "append": appending.rows,
+    "grow": growing.rows,
+    "load": loading.rows,
+    "stream": streaming.rows,
+}
 
 
 def main() -> None:

@@ -1,0 +1,44 @@
+"""What the documentation says is true: its Python runs, and nothing a user types is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS
+from agent_magics.notebook import catalogue
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of docs/python.md are one program."""
+    monkeypatch.chdir(tmp_path)
+    program = "\n".join(PYTHON.findall((DOCS / "python.md").read_text("utf-8")))
+    namespace: dict[str, object] = {"__name__": "page"}
+    exec(compile(program, "python.md", "exec"), namespace)
+    assert "again" in namespace
+
+
+@pytest.mark.parametrize("magic", catalogue.MAGICS, ids=lambda magic: str(magic.name))
+def test_every_magic_is_documented(magic: catalogue.Magic) -> None:
+    """docs/magics.md has the whole help of a magic; mend it by copying what `--help` says."""
+    assert magic.help in (DOCS / "magics.md").read_text("utf-8")
+
+
+def test_every_setting_is_documented() -> None:
+    """docs/magics.md names each trait of `%config AgentMagics`."""
+    from agent_magics.notebook.magics import AgentMagics
+
+    page = (DOCS / "magics.md").read_text("utf-8")
+    settings = AgentMagics.class_trait_names(config=True)
+    assert settings
+    assert [name for name in settings if f"| `{name}` |" not in page] == []
+
+
+def test_our_instructions_are_shown() -> None:
+    """docs/what-is-sent.md has the text that goes to a model, word for word."""
+    assert DEFAULT_INSTRUCTIONS in (DOCS / "what-is-sent.md").read_text("utf-8")
