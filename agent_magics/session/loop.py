@@ -246,6 +246,8 @@ class SessionLoop:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
             await asyncio.wait(others, timeout=patience_s)
+        # what didn't end is dropped with the process; asyncio would complain of each
+        self._loop.set_exception_handler(lambda _loop, _context: None)
         self._loop.stop()
 
     def mark_forked(self) -> None:

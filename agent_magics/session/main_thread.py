@@ -74,7 +74,8 @@ class MainThread:
 
     def __init__(self) -> None:
         self._thread = threading.main_thread()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        # not SimpleQueue: a signal at the end of its timeout makes get() wait for ever (3.11)
+        self._jobs: queue.Queue[_Job | None] = queue.Queue()
         self._loops: list[asyncio.AbstractEventLoop] = []
         self._pumps: list[_Pump] = []
         self._depth = 0
