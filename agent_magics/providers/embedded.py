@@ -20,7 +20,7 @@ import msgspec
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.weights import MODEL_NAME, PULL_HINT, TRAINED_TOKENS
+from agent_magics.providers.weights import MODEL_NAME, PULL_HINT, TRAINED_TOKENS, find_weights
 from agent_magics.providers.wire import Timeouts
 
 EMBEDDED = "embedded"
@@ -113,8 +113,8 @@ class EmbeddedProvider:
     """The model in a GGUF file, served by a process that starts at the first request.
 
     `n_ctx`: its window in tokens. The demo model's own template drops tools in silence, so they
-    are left out of its requests (`has_tools`). `weights` None or missing: requests say how to
-    pull them.
+    are left out of its requests (`has_tools`). `weights` None: they are looked for at each use,
+    and a request without them says how to pull them.
     """
 
     def __init__(
@@ -154,7 +154,9 @@ class EmbeddedProvider:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Name the model, if its weights and its runtime are here."""
-        return [self._info] if self._weights and self._weights.is_file() and has_runtime() else []
+        weights = self._weights or find_weights()
+        is_here = weights is not None and weights.is_file() and has_runtime()
+        return [self._info] if is_here else []
 
     async def describe(self, model: str) -> ModelInfo:
         """Tell what is known without starting the server."""
@@ -194,7 +196,9 @@ class EmbeddedProvider:
                 if self._server is not None:
                     self._server.stop()
                 self._server = EmbeddedServer(
-                    _present(self._weights), n_ctx=self._n_ctx, idle_s=self._idle_s
+                    _present(self._weights or find_weights()),
+                    n_ctx=self._n_ctx,
+                    idle_s=self._idle_s,
                 )
                 self._client = OpenAICompatible(
                     self.provider_id,

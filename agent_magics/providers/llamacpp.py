@@ -13,7 +13,7 @@ from agent_magics.core.errors import ProviderError
 from agent_magics.providers.embedded import EmbeddedProvider
 from agent_magics.providers.facts import window_in
 from agent_magics.providers.openai import LISTING_S, OpenAICompatible
-from agent_magics.providers.wire import Timeouts, Transport
+from agent_magics.providers.wire import Key, Timeouts, Transport
 
 LLAMACPP = "llamacpp"
 LLAMACPP_URL = "http://localhost:8080/v1"
@@ -30,7 +30,7 @@ class LlamaCpp(OpenAICompatible):
         self,
         *,
         base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: Key = None,
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
         n_ctx: int = FILE_TOKENS,
@@ -93,7 +93,7 @@ class LlamaCpp(OpenAICompatible):
 def llamacpp(
     *,
     base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: Key = None,
     timeouts: Timeouts | None = None,
     transport: Transport | None = None,
     n_ctx: int = FILE_TOKENS,

@@ -22,10 +22,12 @@ from agent_magics.providers.stream import Answer, fewest_tokens
 from agent_magics.providers.wire import (
     MAX_ERROR_BYTES,
     Endpoint,
+    Key,
     Reply,
     ServerEvent,
     Timeouts,
     Transport,
+    host_of,
 )
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -54,7 +56,7 @@ class OpenAICompatible:
         provider_id: str,
         *,
         base_url: str,
-        api_key: str | None = None,
+        api_key: Key = None,
         key_name: str | None = None,
         key_for: Callable[[str], str | None] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -264,26 +266,27 @@ class OpenAICompatible:
     def _at(self, url: str) -> OpenAICompatible:
         """Give the same provider at another address, with the key that belongs there."""
         if url not in self._elsewhere:
-            other = OpenAICompatible(
+            self._elsewhere[url] = OpenAICompatible(
                 self._id,
                 base_url=url,
+                api_key=self._key_at(url),
                 timeouts=self.endpoint.timeouts,
                 retry=self._retry,
                 transport=self._transport,
                 sends_tools=self._sends_tools,
                 reasoning_field=self._reasoning_field,
             )
-            host = other.endpoint.host
-            if host == self.endpoint.host:
-                other.endpoint.api_key = self.endpoint.api_key
-            elif self._key_for:
-                other.endpoint.api_key = self._key_for(host)
-            self._elsewhere[url] = other
         return self._elsewhere[url]
+
+    def _key_at(self, url: str) -> Key:
+        host, key_for = host_of(url), self._key_for
+        if host == self.endpoint.host:
+            return self.endpoint.api_key
+        return None if key_for is None else lambda: key_for(host)
 
 
 def openai(
-    api_key: str | None = None,
+    api_key: Key = None,
     *,
     base_url: str | None = None,
     key_for: Callable[[str], str | None] | None = None,

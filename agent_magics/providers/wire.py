@@ -7,11 +7,11 @@ import ipaddress
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import httpx
 from httpx_sse import EventSource
@@ -24,6 +24,7 @@ Transport = httpx.AsyncBaseTransport
 MAX_BODY_BYTES = 32_000_000
 MAX_ERROR_BYTES = 1_000_000
 WRITE_S = 60.0
+Key: TypeAlias = str | Callable[[], str | None] | None
 BodyKind = Literal["events", "json", "page", "empty"]
 
 
@@ -144,7 +145,8 @@ class Reply:
 class Endpoint:
     """One server: its address, its key, and one client that never sends the key elsewhere.
 
-    `name` is what messages call it. Loopback servers are reached without proxies (decision 63)
+    `name` is what messages call it; `api_key` may be a function that finds the key when it is
+    needed. Loopback servers are reached without proxies (decision 63)
     and without kept connections (some close them after a stream and say they don't).
     `transport` takes the place of the network, for tests. `InputValidation` on a bad address.
     """
@@ -154,18 +156,27 @@ class Endpoint:
         name: str,
         base_url: str,
         *,
-        api_key: str | None = None,
+        api_key: Key = None,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
     ) -> None:
         self.name = name
         self.base_url = _checked(base_url)
-        self.api_key = api_key
+        self._key = api_key
         self.timeouts = timeouts or Timeouts()
         self._headers = dict(headers or {})
         self._transport = transport
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+
+    @property
+    def api_key(self) -> str | None:
+        """The key, looked up at its first use."""
+        if callable(self._key):
+            found = self._key()
+            self._key = found or self._key
+            return found
+        return self._key
 
     @property
     def host(self) -> str:
@@ -174,6 +185,11 @@ class Endpoint:
     @property
     def is_loopback(self) -> bool:
         return is_loopback(self.host)
+
+    @property
+    def place(self) -> str:
+        """Host and port, as people say them."""
+        return self.base_url.netloc.decode("ascii", "replace").rpartition("@")[2]
 
     @property
     def shown_url(self) -> str:
@@ -193,7 +209,7 @@ class Endpoint:
             method,
             self._url(path, from_root=from_root),
             content=None if body is None else _encoded(body),
-            headers={"content-type": "application/json"} if body is not None else None,
+            headers=self._headers_for(body),
         )
         try:
             response = await client.send(request, stream=True)
@@ -269,7 +285,6 @@ class Endpoint:
     def _new_client(self) -> httpx.AsyncClient:
         try:
             return httpx.AsyncClient(
-                headers=self._all_headers(),
                 timeout=httpx.Timeout(
                     self.timeouts.first_token_s, connect=self.timeouts.connect_s, write=WRITE_S
                 ),
@@ -283,17 +298,25 @@ class Endpoint:
                 f"The proxy settings of the environment can't be used: {redact(str(error))}"
             ) from error
 
-    def _all_headers(self) -> dict[str, str]:
-        headers = {"accept": "text/event-stream, application/json", **self._headers}
-        if self.api_key:
-            headers.setdefault("authorization", f"Bearer {self.api_key}")
-        return headers
+    def _headers_for(self, body: Any) -> dict[str, str]:
+        headers = {"accept": "text/event-stream, application/json"}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        key = self.api_key
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        return {**headers, **self._headers}
 
     def _url(self, path: str, *, from_root: bool) -> httpx.URL:
         base = self.base_url.path.rstrip("/")
         if from_root:
             base = re.sub(r"/v\d+$", "", base)
         return self.base_url.copy_with(path=f"{base}/{path.lstrip('/')}")
+
+
+def host_of(base_url: str) -> str:
+    """Give the host of an address; `InputValidation` where it is none."""
+    return _checked(base_url).host
 
 
 def is_loopback(host: str) -> bool:

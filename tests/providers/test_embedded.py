@@ -94,12 +94,22 @@ def test_overflow_tells_window_and_size(provider: EmbeddedProvider) -> None:
     assert answer.error.used > 3_000
 
 
-def test_running_into_the_wall_is_a_length(provider: EmbeddedProvider) -> None:
-    """A prompt that fits and an answer that doesn't end as `length`."""
-    params = ModelParams(temperature=0.0, max_tokens=2_000)
-    answer = asyncio.run(gather(provider, ask("Count: " + "one two " * 490, params=params)))
-    assert answer.end in {"length", "done"}
-    assert answer.error is None
+def test_running_into_the_wall_is_a_length(weights: Path) -> None:
+    """A prompt that fits and an answer that the window cuts off ends as `length`."""
+
+    async def run() -> None:
+        provider = EmbeddedProvider(weights, n_ctx=256)
+        params = ModelParams(temperature=0.0)
+        answer = await gather(
+            provider, ask("Tell a very long story." + " more" * 150, params=params)
+        )
+        assert answer.end == "length"
+        assert answer.done
+        assert answer.done.usage
+        assert answer.done.usage.input_tokens + answer.done.usage.output_tokens == 256
+        await provider.aclose()
+
+    asyncio.run(run())
 
 
 @pytest.mark.req("P5")
@@ -304,8 +314,11 @@ def test_file_that_is_no_model_is_a_sentence(tmp_path: Path) -> None:
         assert path.name in answer.error.message
 
 
-def test_missing_weights_say_how_to_pull_them() -> None:
+def test_missing_weights_say_how_to_pull_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The demo model without its file."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     answer = asyncio.run(gather(EmbeddedProvider(None)))
     assert answer.error
     assert "%agent model pull" in answer.error.message
