@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_magics import settings
 from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS
 from agent_magics.notebook import catalogue
+from agent_magics.providers import scripted
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,11 +36,33 @@ def test_every_setting_is_documented() -> None:
     from agent_magics.notebook.magics import AgentMagics
 
     page = (DOCS / "magics.md").read_text("utf-8")
-    settings = AgentMagics.class_trait_names(config=True)
-    assert settings
-    assert [name for name in settings if f"| `{name}` |" not in page] == []
+    traits = AgentMagics.class_trait_names(config=True)
+    assert traits
+    assert [name for name in traits if f"| `{name}` |" not in page] == []
 
 
 def test_our_instructions_are_shown() -> None:
     """docs/what-is-sent.md has the text that goes to a model, word for word."""
     assert DEFAULT_INSTRUCTIONS in (DOCS / "what-is-sent.md").read_text("utf-8")
+
+
+def test_every_variable_is_documented() -> None:
+    """Each environment variable that the settings read stands in a page."""
+    pages = "\n".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
+    named = set(
+        re.findall(r"\b(?:AGENT_MAGICS|OPENAI|OLLAMA|LLAMA)_[A-Z_]+", settings.__doc__ or "")
+    )
+    assert "AGENT_MAGICS_MODEL" in named
+    assert {name for name in named if name not in pages} == set()
+
+
+def test_the_scripted_model_is_documented(tmp_path: Path) -> None:
+    """docs/models.md names each field of a step, and its script can be read."""
+    page = (DOCS / "models.md").read_text("utf-8")
+    fields = scripted.Step.__struct_fields__
+    assert [name for name in fields if f"| `{name}` |" not in page] == []
+    script = tmp_path / "page.yaml"
+    script.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    steps = scripted.read_script(script).steps
+    scripted.ScriptedProvider(steps)
+    assert len(steps) == 4
