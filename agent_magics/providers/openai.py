@@ -217,7 +217,7 @@ class OpenAICompatible:
             yield event
 
     async def _refusal(self, reply: Reply) -> ProviderError:
-        if reply.status < _FIRST_ERROR:
+        if _FIRST_NOT_OK <= reply.status < _FIRST_ERROR:
             to = f" to {reply.location}" if reply.location else ""
             return ProviderError(
                 f"{self._id} sends us on{to} ({reply.status}); use that base URL. The key is not"
@@ -225,6 +225,8 @@ class OpenAICompatible:
                 status=reply.status,
             )
         body = await reply.read(MAX_ERROR_BYTES)
+        if reply.status < _FIRST_NOT_OK and not body.strip():
+            return StreamInterrupted(f"{self._id} answered with nothing; try again.")
         error = self._error(reply.status, body)
         error.retry_after_s = reply.retry_after_s
         return error

@@ -1,0 +1,606 @@
+"""The common adapter: what it sends, what it retries, what it says when things go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_magics.core.chat import ChatRequest, Retrying, TextDelta, ToolDefinition
+from agent_magics.core.errors import ContextOverflow, InputValidation, StreamInterrupted
+from agent_magics.core.messages import (
+    Assistant,
+    File,
+    Image,
+    Reasoning,
+    System,
+    Text,
+    ToolCall,
+    ToolResult,
+    User,
+)
+from agent_magics.core.ports import Provider
+from agent_magics.core.slots import ModelParams
+from agent_magics.providers.openai import OpenAICompatible, openai
+from agent_magics.providers.payload import payload_of
+from agent_magics.providers.retry import Retry
+from agent_magics.providers.wire import Timeouts
+from tests.providers.answers import KEY, QUICK, Gathered, ask, gather, hello_stream, server
+from tests.providers.loopback import Exchange, free_port, serving
+
+pytestmark = pytest.mark.req("P1")
+A_FILE = File(name="a.txt", media_type="text/plain", text="A")
+SHORT = Timeouts(connect_s=1, first_token_s=0.5, between_tokens_s=0.3)
+
+
+def at(base_url: str, **more: Any) -> OpenAICompatible:
+    settings: dict[str, Any] = {
+        "api_key": KEY,
+        "key_name": "OPENAI_API_KEY",
+        "timeouts": SHORT,
+        "retry": QUICK,
+        **more,
+    }
+    return OpenAICompatible("openai", base_url=base_url, **settings)
+
+
+def answer_of(provider: Provider, request: ChatRequest | None = None) -> Gathered:
+    async def run() -> Gathered:
+        try:
+            return await gather(provider, request)
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(run())
+
+
+# What is sent
+
+
+def test_conversation_is_written_in_the_servers_words() -> None:
+    """Every kind of message, with calls paired and images inline."""
+    request = ChatRequest(
+        model="m",
+        messages=(
+            System(text="one"),
+            System(text="two"),
+            User(
+                content=(Text(text="look"), File(name="a.txt", media_type="text/plain", text="A"))
+            ),
+            Assistant(
+                content=(Text(text="I look"),),
+                calls=(ToolCall(call_id="c3", tool_name="f", arguments={"x": "é"}),),
+                reasoning=Reasoning(text="secret", provider="openai", model="m"),
+            ),
+            ToolResult(call_id="c3", tool_name="f", content="done"),
+            System(text="you were interrupted"),
+            User(content=(Text(text="and this"), Image(data="QUJD", media_type="image/png"))),
+        ),
+        tools=(ToolDefinition(name="f", description="d", parameters={"type": "object"}),),
+        tool_choice="none",
+        params=ModelParams(temperature=0.0, max_tokens=5, reasoning_effort="low"),
+    )
+    body = payload_of(request)
+    assert body["messages"] == [
+        {"role": "system", "content": "one\n\ntwo"},
+        {"role": "user", "content": "look\n\nFile a.txt:\nA"},
+        {
+            "role": "assistant",
+            "content": "I look",
+            "tool_calls": [
+                {
+                    "id": "c3",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": '{"x": "é"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c3", "content": "done"},
+        {"role": "user", "content": "[note] you were interrupted"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "and this"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+            ],
+        },
+    ]
+    assert {k: body[k] for k in body if k not in {"messages", "tools"}} == {
+        "model": "m",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tool_choice": "none",
+        "temperature": 0.0,
+        "max_tokens": 5,
+        "reasoning_effort": "low",
+    }
+    assert body["tools"][0]["function"]["name"] == "f"
+
+
+@pytest.mark.req("dec5")
+def test_reasoning_goes_back_only_to_who_made_it() -> None:
+    """Another model's thoughts are never sent, nor where the server doesn't want them."""
+    thought = Reasoning(text="hm", provider="openai", model="m")
+    request = ChatRequest(model="m", messages=(Assistant(reasoning=thought),))
+    other = ChatRequest(model="n", messages=(Assistant(reasoning=thought),))
+
+    def sent(request: ChatRequest, field: str | None) -> str:
+        return json.dumps(payload_of(request, reasoning_field=field, provider="openai"))
+
+    assert '"reasoning_content": "hm"' in sent(request, "reasoning_content")
+    assert "hm" not in sent(request, None)
+    assert "hm" not in sent(other, "reasoning_content")
+
+
+def test_same_request_is_the_same_bytes() -> None:
+    """Nothing random goes out, so that prefixes are cached and replays are found."""
+    bodies: list[bytes] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return hello_stream()
+
+    for _ in range(2):
+        answer_of(server(handle))
+    assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "gone"),
+    [
+        ("Unknown field: stream_options", 400, lambda body: "stream_options" not in body),
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            400,
+            lambda body: "max_tokens" not in body and body["max_completion_tokens"] == 5,
+        ),
+        (
+            "Jinja Exception: System role not supported",
+            500,
+            lambda body: [m["role"] for m in body["messages"]] == ["user"],
+        ),
+    ],
+    ids=["stream_options", "max_tokens", "system role"],
+)
+def test_refused_feature_is_left_out_and_remembered(
+    refusal: str, status: int, gone: Callable[[dict[str, Any]], bool]
+) -> None:
+    """One refusal, one more try, and never again the same mistake."""
+    bodies: list[dict[str, Any]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        if gone(bodies[-1]):
+            return hello_stream()
+        return httpx.Response(status, json={"error": {"message": refusal}})
+
+    async def run() -> list[Gathered]:
+        provider = server(handle)
+        request = ChatRequest(
+            model="m",
+            messages=(System(text="be kind"), User(content=(Text(text="hi"),))),
+            params=ModelParams(max_tokens=5),
+        )
+        return [await gather(provider, request) for _ in range(2)]
+
+    first, second = asyncio.run(run())
+    assert (first.text, second.text) == ("Hello", "Hello")
+    assert len(bodies) == 3
+    assert first.retries == ()
+
+
+def test_tools_are_left_out_for_models_that_break_on_them() -> None:
+    """`sends_tools=False` sends none."""
+    tool = ToolDefinition(name="f", description="d", parameters={})
+    assert "tools" not in payload_of(ask(tools=(tool,)), sends_tools=False)
+
+
+# Keys and places
+
+
+@pytest.mark.req("dec63")
+def test_key_goes_only_to_its_host() -> None:
+    """Another address gets the key that belongs to it, or none; redirects are not followed."""
+    seen: list[tuple[str, str | None]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append((request.url.host, request.headers.get("authorization")))
+        if request.url.host == "moved.test":
+            return httpx.Response(307, headers={"location": "http://thief.test/v1"})
+        return hello_stream()
+
+    async def run() -> Gathered:
+        keys = {"known.test": "key-of-known"}
+        provider = server(handle, key_for=keys.get)
+        for model in ("m", "m@http://known.test/v1", "m@http://other.test:81/v1"):
+            assert (await gather(provider, ask(model=model))).text == "Hello"
+        return await gather(provider, ask(model="m@http://moved.test/v1"))
+
+    moved = asyncio.run(run())
+    assert seen == [
+        ("models.test", f"Bearer {KEY}"),
+        ("known.test", "Bearer key-of-known"),
+        ("other.test", None),
+        ("moved.test", None),
+    ]
+    assert moved.error
+    assert "thief.test" in moved.error.message
+
+
+def test_model_with_an_address_is_named_without_it() -> None:
+    """The server is asked for the model it knows."""
+    urls: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        urls.append(f"{request.url} {json.loads(request.content)['model']}")
+        return hello_stream()
+
+    answer_of(server(handle), ask(model="qwen3:4b@http://box.test:8000/api/v1/?v=2"))
+    assert urls == ["http://box.test:8000/api/v1/chat/completions?v=2 qwen3:4b"]
+
+
+@pytest.mark.req("dec63")
+def test_loopback_servers_are_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that can't reach this machine is not asked to."""
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("NO_PROXY", "")
+    with serving() as local:
+        assert answer_of(at(local.base_url)).text == "Hello"
+
+
+@pytest.mark.req("dec58")
+def test_other_servers_are_reached_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy variables are honoured."""
+    with serving() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.base_url.removesuffix("/v1"))
+        answer = answer_of(at("http://models.example/v1", api_key=None))
+        assert answer.text == "Hello"
+        assert proxy.seen[0]["host"] == "models.example"
+
+
+@pytest.mark.parametrize("address", ["", "models.test", "ftp://x/v1", "http://", "http://[::1/v1"])
+def test_bad_address_is_one_sentence(address: str) -> None:
+    """What can't be an address is refused when it is given."""
+    with pytest.raises(InputValidation, match="is not an address"):
+        OpenAICompatible("openai", base_url=address)
+
+
+# Retries
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_passing_failures_are_sent_again(status: int) -> None:
+    """Each is told before its wait."""
+    answers = iter([status, status, 200])
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        code = next(answers)
+        return hello_stream() if code == 200 else httpx.Response(code, text="busy")
+
+    answer = answer_of(server(handle))
+    assert answer.text == "Hello"
+    assert [retry.attempt for retry in answer.retries] == [1, 2]
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_lasting_failures_are_not_sent_again(status: int) -> None:
+    """A second try would fail as the first."""
+    asked: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(status, json={"error": {"message": "no"}})
+
+    answer = answer_of(server(handle))
+    assert answer.end == "error"
+    assert len(asked) == 1
+
+
+@pytest.mark.req("P5")
+def test_attempts_end_with_the_last_error() -> None:
+    """Three attempts, two waits, one error."""
+    answer = answer_of(server(lambda _: httpx.Response(503, text="down for repair")))
+    assert len(answer.retries) == 2
+    assert answer.error
+    assert "down for repair" in answer.error.message
+    assert answer.error.status == 503
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize(
+    ("asked", "waited"),
+    [({"retry-after": "0.05"}, 0.05), ({"retry-after-ms": "30"}, 0.03)],
+)
+def test_retry_after_is_kept_to(asked: dict[str, str], waited: float) -> None:
+    """The server knows best how long to wait."""
+    answers = iter([httpx.Response(429, headers=asked, text="slow down"), hello_stream()])
+    answer = answer_of(server(lambda _: next(answers)))
+    assert [retry.wait_s for retry in answer.retries] == [waited]
+
+
+@pytest.mark.req("P5")
+def test_wait_that_is_too_long_is_not_waited() -> None:
+    """Nobody sits in front of a cell for an hour."""
+    response = httpx.Response(429, headers={"retry-after": "3600"}, text="slow down")
+    answer = answer_of(server(lambda _: response))
+    assert answer.retries == ()
+    assert answer.error
+    assert answer.error.retry_after_s == 3600
+
+
+@pytest.mark.req("P5")
+def test_date_in_retry_after_is_understood() -> None:
+    """HTTP dates count from now."""
+    response = httpx.Response(
+        429, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, text="slow down"
+    )
+    answers = iter([response, hello_stream()])
+    answer = answer_of(server(lambda _: next(answers)))
+    assert [retry.wait_s for retry in answer.retries] == [0.0]
+
+
+@pytest.mark.req("P5")
+def test_waits_double_and_are_spread() -> None:
+    """Between half and whole of 0.5, 1, 2, … up to the longest."""
+    error = server(lambda _: hello_stream()).endpoint.failure(httpx.ReadError("reset"))
+    retry = Retry(attempts=9)
+    low = [retry.wait_s(n, error, lambda: 0.0) for n in range(1, 7)]
+    high = [retry.wait_s(n, error, lambda: 1.0) for n in range(1, 7)]
+    assert low == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
+    assert high == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
+    assert retry.wait_s(9, error) is None
+
+
+@pytest.mark.req("P5")
+def test_connection_that_breaks_before_an_answer_is_tried_again() -> None:
+    """Sockets that the server closed under us are no failure of the user's."""
+    with serving(Exchange.drop, Exchange.hello) as local:
+        answer = answer_of(at(local.base_url))
+    assert answer.text == "Hello"
+    assert len(answer.retries) == 1
+
+
+@pytest.mark.req("P5")
+def test_break_after_the_first_token_is_not_tried_again() -> None:
+    """What was said stays, and nothing is said twice."""
+
+    def dropping(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.piece("Hel")
+        exchange.drop()
+
+    with serving(dropping, Exchange.hello) as local:
+        answer = answer_of(at(local.base_url))
+        assert len(local.bodies) == 1
+    assert answer.text == "Hel"
+    assert isinstance(answer.error, StreamInterrupted)
+    assert answer.retries == ()
+
+
+@pytest.mark.req("P5")
+def test_break_after_a_piece_of_a_call_is_not_tried_again() -> None:
+    """A call in the making is a token, though it wasn't shown."""
+
+    def dropping(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.raw(
+            'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":'
+            '{"name":"f","arguments":"{"}}]}}]}\n\n'
+        )
+        exchange.drop()
+
+    with serving(dropping, Exchange.hello) as local:
+        answer = answer_of(at(local.base_url))
+        assert len(local.bodies) == 1
+    assert answer.end == "interrupted"
+
+
+# Waiting
+
+
+@pytest.mark.req("dec58")
+def test_silence_before_the_first_token_ends() -> None:
+    """The longest silence is a setting, and its end a sentence."""
+    stop = threading.Event()
+
+    def silent(exchange: Exchange) -> None:
+        exchange.begin()
+        stop.wait(10)
+
+    with serving(silent) as local:
+        begun = time.monotonic()
+        answer = answer_of(at(local.base_url))
+        stop.set()
+    assert 0.4 < time.monotonic() - begun < 5
+    assert answer.error
+    assert answer.error.kind == "timeout"
+    assert "said nothing for" in answer.error.message
+    assert answer.retries == ()
+
+
+@pytest.mark.req("dec58")
+def test_silence_between_tokens_ends_and_keeps_what_was_said() -> None:
+    """The second wait is shorter than the first."""
+    stop = threading.Event()
+
+    def stalling(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.piece("Hel")
+        stop.wait(10)
+
+    with serving(stalling) as local:
+        answer = answer_of(at(local.base_url))
+        stop.set()
+    assert (answer.text, answer.end) == ("Hel", "interrupted")
+
+
+@pytest.mark.req("dec58")
+def test_comments_prove_life() -> None:
+    """A server that thinks aloud is waited for beyond the longest silence."""
+
+    def thinking(exchange: Exchange) -> None:
+        exchange.begin()
+        for _ in range(8):
+            exchange.raw(": still thinking\n\n")
+            time.sleep(0.1)
+        exchange.piece("Hello")
+        exchange.end()
+
+    with serving(thinking) as local:
+        answer = answer_of(at(local.base_url))
+    assert answer.text == "Hello"
+
+
+def test_leaving_the_stream_closes_the_connection() -> None:
+    """The server notices at once, and the provider serves the next request."""
+    left = threading.Event()
+
+    def endless(exchange: Exchange) -> None:
+        exchange.begin()
+        try:
+            for _ in range(1_000):
+                exchange.piece("more ")
+                time.sleep(0.01)
+        except OSError:
+            left.set()
+
+    async def run(base_url: str) -> None:
+        provider = at(base_url)
+        events = provider.chat(ask())
+        async for event in events:
+            if isinstance(event, TextDelta):
+                break
+        await events.aclose()
+        assert await asyncio.to_thread(left.wait, 5)
+        assert (await gather(provider)).text == "Hello"
+        await provider.aclose()
+
+    with serving(endless, Exchange.hello) as local:
+        asyncio.run(run(local.base_url))
+
+
+def test_cancelling_while_it_waits_to_retry_is_immediate() -> None:
+    """An interrupt doesn't sit the wait out."""
+
+    async def run() -> None:
+        provider = server(
+            lambda _: httpx.Response(503), retry=Retry(first_wait_s=60, longest_wait_s=60)
+        )
+        async for event in provider.chat(ask()):
+            assert isinstance(event, Retrying)
+            task = asyncio.current_task()
+            assert task
+            asyncio.get_running_loop().call_later(0.05, task.cancel)
+
+    begun = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert time.monotonic() - begun < 5
+
+
+def test_provider_serves_one_loop_after_another() -> None:
+    """Sockets of an ended loop are not used again."""
+    with serving() as local:
+        provider = at(local.base_url)
+        for _ in range(3):
+            assert asyncio.run(gather(provider)).text == "Hello"
+        asyncio.run(provider.aclose())
+
+
+# Sentences
+
+
+@pytest.mark.req("P6")
+def test_wrong_key_is_a_sentence() -> None:
+    """Over a real connection, without the key in it."""
+
+    def refuse(exchange: Exchange) -> None:
+        exchange.whole(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}})
+
+    with serving(refuse) as local:
+        answer = answer_of(at(local.base_url))
+    assert answer.error
+    assert answer.error.message == (
+        "openai refused the key (401). The key in OPENAI_API_KEY ends in …x3F;"
+        " check it, or choose another model with %agent model."
+    )
+
+
+@pytest.mark.req("P6")
+def test_key_that_a_server_repeats_is_redacted() -> None:
+    """Servers quote what they were sent."""
+    answer = answer_of(server(lambda _: httpx.Response(400, json={"error": f"bad header {KEY}"})))
+    assert answer.error
+    assert KEY not in answer.error.message
+    assert "…x3F" in answer.error.message
+
+
+def test_nobody_there_is_a_sentence_at_once() -> None:
+    """On this machine nobody is waited for who isn't running."""
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    answer = answer_of(at(url))
+    assert answer.error
+    assert f"openai does not answer at {url}" in answer.error.message
+    assert answer.retries == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "content_type", "words"),
+    [
+        (502, "<html><title>Bad Gateway</title></html>", "text/html", '"Bad Gateway"'),
+        (200, "<!doctype html><title>Log in</title>", "text/html", '"Log in"'),
+        (200, "", "text/event-stream", "answered with nothing"),
+        (200, ": hello\n\n", "text/event-stream", "before it was done"),
+        (200, '{"detail":"Not a chat model"}', "application/json", "Not a chat model"),
+        (200, "\n{ not json", "application/json", "not json"),
+        (200, '{"error":{"message":"boom"}}', "text/event-stream", "boom"),
+    ],
+)
+def test_what_is_no_answer_is_named(status: int, body: str, content_type: str, words: str) -> None:
+    """Pages, empty bodies and foreign JSON give a sentence, and are not asked for again."""
+    with serving(lambda exchange: exchange.whole(status, body, content_type)) as local:
+        answer = answer_of(at(local.base_url, retry=Retry(attempts=1)))
+        assert len(local.bodies) == 1
+    assert answer.end in {"error", "interrupted"}
+    assert answer.error
+    assert words in answer.error.message
+    assert "<" not in answer.error.message
+
+
+def test_json_answer_over_a_real_connection_is_used() -> None:
+    """Servers that don't stream answer all the same."""
+
+    def whole(exchange: Exchange) -> None:
+        exchange.whole(200, {"choices": [{"message": {"content": "Hello"}}]})
+
+    with serving(whole) as local:
+        assert answer_of(at(local.base_url)).text == "Hello"
+
+
+@pytest.mark.req("P6")
+def test_overflow_in_the_stream_is_overflow() -> None:
+    """The status was 200 already."""
+    body = (
+        'event: error\ndata: {"error":"The number of tokens to keep from the initial prompt is '
+        'greater than the context length (n_keep: 13055>= n_ctx: 4096)."}\n\n'
+    )
+    with serving(lambda exchange: exchange.whole(200, body, "text/event-stream")) as local:
+        answer = answer_of(at(local.base_url))
+    assert isinstance(answer.error, ContextOverflow)
+    assert (answer.error.window, answer.error.used) == (4096, 13055)
+
+
+def test_openai_itself_is_the_default_place() -> None:
+    """The maker of `openai:`."""
+    provider = openai("key", transport=httpx.MockTransport(lambda _: hello_stream()))
+    assert provider.endpoint.host == "api.openai.com"
+    assert provider.provider_id == "openai"
+    assert isinstance(provider, Provider)
