@@ -1,0 +1,142 @@
+"""An answer while it is written and as it stays: Markdown in a notebook, plain text in a terminal.
+
+A notebook with somebody there sees it grow; with nobody there (nbclient, nbval) there is exactly
+one output. Whatever the model said is made safe first (`markdown.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Self, assert_never
+
+from agent_magics.core.turns import (
+    AgentEvent,
+    Cancelled,
+    Completed,
+    ContextCompacted,
+    Failed,
+    Panicked,
+    Reply,
+    RetryScheduled,
+    TextChunk,
+    ToolEnded,
+    ToolStarted,
+    TurnOutcome,
+    TurnWarning,
+)
+from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.page import Line, Page, Terminal
+
+MAX_ARGUMENT_CHARACTERS = 60
+
+
+class AnswerDisplay:
+    """One turn in its cell. Make it in the cell; feed it events on the session's loop.
+
+    `feed` may be called with every event of a turn, `finish` once with its outcome; leaving the
+    `with` block without an outcome shows what there is as stopped. Outputs go to the cell that
+    made it, also when another one runs by then.
+    """
+
+    def __init__(self, page: Page | Terminal | None = None) -> None:
+        self._page = page or _page_here()
+        self._begun = time.monotonic()
+        self._is_finished = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if not self._is_finished:
+            self._is_finished = True
+            self._page.end(self._lasted("stopped", time.monotonic() - self._begun), {})
+
+    def note(self, sentence: str) -> None:
+        """Show a sentence of ours on a line of its own."""
+        self._page.add_line(Line(sentence))
+
+    def feed(self, event: AgentEvent) -> None:
+        """Show what an event brings; events that show nothing pass."""
+        match event.payload:
+            case TextChunk(text=text):
+                self._page.add_text(text)
+            case ToolStarted() as started:
+                self._page.add_line(Line("", code=_call(started), key=started.call_id))
+            case ToolEnded() as ended:
+                self._page.end_call(ended)
+            case ContextCompacted() as done:
+                before, after = done.tokens_before, done.tokens_after
+                self.note(
+                    f"Older turns are now a summary: {before:,} → {after:,} tokens;"
+                    " the log keeps them all"
+                )
+            case TurnWarning(text=text):
+                self.note(text)
+            case RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s):
+                self._page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
+            case _:
+                pass
+
+    def finish(self, outcome: TurnOutcome) -> None:
+        """Show the answer as it stays, and the line under it; a failure's sentence isn't here."""
+        self._is_finished = True
+        reply = outcome.reply
+        if reply.text and not self._page.has_text():  # nobody fed us
+            self._page.add_text(reply.text)
+        match outcome:
+            case Completed():
+                line = footer(reply, is_exact=self._page.is_live)
+            case Cancelled():
+                line = self._lasted("stopped", reply.duration_s)
+            case Failed() | Panicked():
+                line = self._lasted("failed", reply.duration_s)
+            case _:
+                assert_never(outcome)
+        self._page.end(line, _facts(reply))
+
+    def _lasted(self, how: str, seconds: float) -> str:
+        return f"{how} after {seconds:.1f} s" if self._page.is_live else how
+
+
+def _page_here() -> Page | Terminal:
+    return Page(is_live=somebody_there()) if in_kernel() else Terminal(sys.stdout)
+
+
+def footer(reply: Reply, *, is_exact: bool) -> str:
+    """Make the line under an answer: model, slot, tokens, seconds, share of the context.
+
+    Without `is_exact` (nobody there) what differs from run to run is left out: the seconds.
+    """
+    parts = [reply.model, reply.slot_id]
+    if reply.usage:
+        parts.append(f"{reply.usage.input_tokens:,} → {reply.usage.output_tokens:,} tokens")
+    if is_exact:
+        parts.append(f"{reply.duration_s:.1f} s")
+    if reply.context_window:
+        parts.append(f"context {100 * reply.context_tokens / reply.context_window:.0f} %")
+    return " · ".join(part for part in parts if part)
+
+
+def _call(started: ToolStarted) -> str:
+    """Write a call on one line: its first argument bare, the others by name."""
+    shown = []
+    for index, (name, value) in enumerate(started.arguments.items()):
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+        text = " ".join(text.split())
+        if len(text) > MAX_ARGUMENT_CHARACTERS:
+            text = f"{text[:MAX_ARGUMENT_CHARACTERS]}…"
+        shown.append(text if index == 0 else f"{name}={text}")
+    return f"{started.tool_name}({', '.join(shown)})"
+
+
+def _facts(reply: Reply) -> dict[str, Any]:
+    """Give what the output's metadata says of the turn."""
+    usage = reply.usage
+    return {
+        "slot": reply.slot_id,
+        "turn": reply.turn_id,
+        "seq": reply.seq,
+        "model": reply.model,
+        "tokens": {"input": usage.input_tokens, "output": usage.output_tokens} if usage else None,
+    }

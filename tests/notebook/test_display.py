@@ -1,0 +1,256 @@
+"""An answer in its cell: it grows at a bearable rate, stays readable, and is one output."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+
+import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
+
+from agent_magics.core.errors import StorageError
+from agent_magics.core.messages import TokenUsage, ToolOutput
+from agent_magics.core.turns import (
+    AgentEvent,
+    Cancelled,
+    Completed,
+    ContextCompacted,
+    Failed,
+    Reply,
+    TextChunk,
+    ToolEnded,
+    ToolStarted,
+    TurnPayload,
+    TurnWarning,
+)
+from agent_magics.notebook.display import AnswerDisplay, footer
+from agent_magics.notebook.page import Page, Terminal, interval_s
+
+pytestmark = pytest.mark.req("N2")
+
+REPLY = Reply(
+    text="Hello *you*",
+    seq=7,
+    slot_id="opt_a",
+    turn_id="t1",
+    model="gpt-x",
+    usage=TokenUsage(input_tokens=1_412, output_tokens=230),
+    duration_s=2.14,
+    context_tokens=3_000,
+    context_window=100_000,
+)
+
+
+@pytest.fixture
+def outputs(shell: Any) -> list[dict[str, Any]]:
+    """What the front end gets, in order."""
+    publisher = CapturingDisplayPublisher()
+    publisher.outputs = []
+    shell.display_pub = publisher
+    return publisher.outputs  # type: ignore[no-any-return]
+
+
+def event(payload: TurnPayload) -> AgentEvent:
+    return AgentEvent(
+        session_id="s",
+        slot_id="opt_a",
+        turn_id="t1",
+        sequence=1,
+        created_at=datetime.now(UTC),
+        payload=payload,
+    )
+
+
+def markdown_of(output: dict[str, Any]) -> str:
+    return str(output["data"]["text/markdown"])
+
+
+def test_updates_get_rarer_as_the_text_grows() -> None:
+    """10 Hz up to 2 KB, 3 Hz at 20 KB, slower beyond."""
+    assert interval_s(0) == interval_s(2_048) == pytest.approx(0.1)
+    assert interval_s(20_480) == pytest.approx(1 / 3)
+    assert interval_s(100_000) > 1
+
+
+def test_an_answer_is_one_output_that_is_updated(outputs: list[dict[str, Any]]) -> None:
+    """A burst of deltas makes few updates; what pauses is shown all the same."""
+
+    async def turn() -> None:
+        with AnswerDisplay(Page(is_live=True)) as view:
+            for _ in range(200):
+                view.feed(event(TextChunk(text="a ")))
+            await asyncio.sleep(0.2)
+            seen = len(outputs)
+            view.finish(Completed(reply=REPLY))
+            assert seen == 2
+
+    asyncio.run(turn())
+    assert [output["update"] for output in outputs] == [False, True, True]
+    assert len({output["transient"]["display_id"] for output in outputs}) == 1
+    assert markdown_of(outputs[1]).count("a") == 200
+
+
+def test_the_rate_holds_over_a_stream(outputs: list[dict[str, Any]]) -> None:
+    """Two thousand deltas in half a second are a handful of updates."""
+
+    async def turn() -> float:
+        begun = time.monotonic()
+        with AnswerDisplay(Page(is_live=True)) as view:
+            for _ in range(2_000):
+                view.feed(event(TextChunk(text="word ")))
+                await asyncio.sleep(0)
+            view.finish(Completed(reply=REPLY))
+        return time.monotonic() - begun
+
+    took = asyncio.run(turn())
+    assert 2 <= len(outputs) <= 3 + took / 0.1
+
+
+@pytest.mark.req("dec51")
+def test_with_nobody_there_one_output_without_seconds(outputs: list[dict[str, Any]]) -> None:
+    """nbval ignores updates and compares the rest."""
+
+    async def turn() -> None:
+        with AnswerDisplay(Page(is_live=False)) as view:
+            for word in ("Hello ", "*you*"):
+                view.feed(event(TextChunk(text=word)))
+                await asyncio.sleep(0.15)
+            view.finish(Completed(reply=REPLY))
+
+    asyncio.run(turn())
+    (output,) = outputs
+    assert not output["update"]
+    assert output["transient"] == {}
+    assert markdown_of(output) == (
+        "Hello *you*\n\n_gpt-x · opt\\_a · 1,412 → 230 tokens · context 3 %_"
+    )
+    assert output["data"]["text/plain"].endswith("gpt-x · opt_a · 1,412 → 230 tokens · context 3 %")
+
+
+def test_the_metadata_says_where_the_answer_is_from(outputs: list[dict[str, Any]]) -> None:
+    """Slot, turn, seq, model, tokens."""
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.finish(Completed(reply=REPLY))
+    assert outputs[-1]["metadata"]["agent_magics"] == {
+        "slot": "opt_a",
+        "turn": "t1",
+        "seq": 7,
+        "model": "gpt-x",
+        "tokens": {"input": 1_412, "output": 230},
+    }
+    assert markdown_of(outputs[-1]).startswith("Hello *you*")
+
+
+def test_the_footer_leaves_out_what_nobody_knows() -> None:
+    """No usage, no window: no numbers made up."""
+    reply = Reply(text="", seq=None, slot_id="default", turn_id="t", model="m", duration_s=1.0)
+    assert footer(reply, is_exact=True) == "m · default · 1.0 s"
+    assert footer(reply, is_exact=False) == "m · default"
+
+
+@pytest.mark.req("N7")
+def test_a_stopped_answer_keeps_what_was_said(outputs: list[dict[str, Any]]) -> None:
+    """Where the footer would be stands that it was stopped."""
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.feed(event(TextChunk(text="Half an ans")))
+        view.finish(Cancelled(reply=REPLY))
+    assert markdown_of(outputs[-1]) == "Half an ans\n\n_stopped after 2.1 s_"
+
+
+@pytest.mark.req("dec11")
+def test_an_abandoned_answer_is_marked_stopped(outputs: list[dict[str, Any]]) -> None:
+    """A second interrupt leaves no outcome; the cell says it was stopped all the same."""
+    with AnswerDisplay(Page(is_live=False)) as view:
+        view.feed(event(TextChunk(text="Half")))
+    assert [markdown_of(output) for output in outputs] == ["Half\n\n_stopped_"]
+
+
+def test_a_failed_answer_keeps_what_was_said(outputs: list[dict[str, Any]]) -> None:
+    """The sentence about the failure is the magic's to say."""
+    with AnswerDisplay(Page(is_live=False)) as view:
+        view.feed(event(TextChunk(text="Half")))
+        view.finish(Failed(error=StorageError("The disk is full."), reply=REPLY))
+    assert markdown_of(outputs[-1]) == "Half\n\n_failed_"
+
+
+def test_a_call_is_a_line_that_is_marked_when_it_ended(outputs: list[dict[str, Any]]) -> None:
+    """Between the words before and after it, safely written."""
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.feed(event(TextChunk(text="Let me look.\n")))
+        view.feed(
+            event(ToolStarted(call_id="c1", tool_name="look", arguments={"what": "df", "n": 3}))
+        )
+        view.feed(
+            event(
+                ToolEnded(
+                    call_id="c1",
+                    tool_name="look",
+                    output=ToolOutput(content="…"),
+                    duration_ms=12,
+                )
+            )
+        )
+        view.feed(event(TextChunk(text="\nIt is fine.")))
+        view.finish(Completed(reply=REPLY))
+    assert markdown_of(outputs[-1]).split("\n\n")[:3] == [
+        "Let me look.",
+        '`look("df", n=3)` ✓ 12 ms',
+        "It is fine.",
+    ]
+
+
+def test_notes_of_ours_stand_where_they_happened(outputs: list[dict[str, Any]]) -> None:
+    """A compaction says what it did, a warning what it warns of."""
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.feed(
+            event(
+                ContextCompacted(
+                    reason="auto", tokens_before=112_400, tokens_after=24_900, degraded=False
+                )
+            )
+        )
+        view.feed(event(TurnWarning(text="cut at <b> * *")))
+        view.finish(Completed(reply=REPLY))
+    lines = markdown_of(outputs[-1]).split("\n\n")
+    assert "112,400 → 24,900 tokens" in lines[0]
+    assert lines[1] == r"_cut at &lt;b\> \* \*_"
+
+
+def test_what_a_model_says_is_made_safe(outputs: list[dict[str, Any]]) -> None:
+    """Also in the middle of a stream."""
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.feed(event(TextChunk(text="<img src=x> ![a](http://x/?leak)")))
+        view.finish(Completed(reply=REPLY))
+    for output in outputs:
+        assert not re.search(r"<img|!\[", markdown_of(output))
+
+
+@pytest.mark.req("N12")
+def test_a_terminal_gets_plain_text_as_it_comes(shell: Any) -> None:
+    """No Markdown objects, no control characters, a line under it."""
+    stream = StringIO()
+    with AnswerDisplay(Terminal(stream)) as view:
+        view.feed(event(TextChunk(text="Hel\x1b[31m")))
+        assert stream.getvalue() == "Hel[31m"
+        view.feed(event(TextChunk(text="lo")))
+        view.feed(event(ToolStarted(call_id="c1", tool_name="look", arguments={})))
+        view.feed(
+            event(
+                ToolEnded(
+                    call_id="c1",
+                    tool_name="look",
+                    output=ToolOutput(content="", is_error=True),
+                    duration_ms=3,
+                )
+            )
+        )
+        view.finish(Completed(reply=REPLY))
+    assert stream.getvalue().splitlines() == [
+        "Hel[31mlo",
+        "look() ✗ 3 ms",
+        "gpt-x · opt_a · 1,412 → 230 tokens · 2.1 s · context 3 %",
+    ]
