@@ -209,7 +209,10 @@ class SessionStorage(Protocol):
         ...
 
     async def delete_session(self, session_id: str) -> None:
-        """Delete a session and all its rows; nothing happens where there is none."""
+        """Delete a session and all its rows; nothing happens where there is none.
+
+        Raises `SessionLocked` while anybody has it open, the caller too.
+        """
         ...
 
     async def aclose(self) -> None: ...

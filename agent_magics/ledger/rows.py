@@ -173,11 +173,8 @@ def checkpoint_row(session_id: str, checkpoint: Checkpoint) -> dict[str, Any]:
 def read_checkpoint(row: Mapping[str, Any]) -> Checkpoint | None:
     """Read a checkpoint's row; None, with a diagnosis, where it can't be (C17)."""
     try:
-        fields = {
-            **row,
-            "created_at": moment_of(row["created_at"]),
-            "degraded": bool(row["degraded"]),
-        }
+        fields = {name: row[name] for name in Checkpoint.__struct_fields__}
+        fields.update(created_at=moment_of(row["created_at"]), degraded=bool(row["degraded"]))
         return msgspec.convert(fields, Checkpoint)
     except (msgspec.MsgspecError, TypeError, OverflowError):
         log.warning(

@@ -10,7 +10,7 @@ import os
 import secrets
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -105,7 +105,8 @@ class SqlStore:
         """Let go of every session and close the file; a second time does nothing."""
         if self._is_closed or os.getpid() != self._pid:
             return
-        await self._worker.run(self._close)
+        with suppress(RuntimeError):  # another task closed it meanwhile
+            await self._worker.run(self._close)
         self._worker.stop()
 
     async def _run(self, work: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
@@ -114,13 +115,18 @@ class SqlStore:
                 f"The ledger can't be used in a forked process; use the session in the process"
                 f" that opened it (pid {self._pid})."
             )
+        if self._is_closed:
+            raise self._closed()
         return await self._worker.run(work, undo=undo)
+
+    def _closed(self) -> StorageError:
+        return StorageError(f"The ledger at {self.path} is closed here; open it again.")
 
     # From here on everything runs on the worker's thread.
 
     def _open(self) -> HeldConnection:
         if self._is_closed:
-            raise StorageError(f"The ledger at {self.path} is closed here; open it again.")
+            raise self._closed()
         if self._held is None:
             network = place.network_type_of(self.path)
             if network is not None:

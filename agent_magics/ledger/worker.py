@@ -23,15 +23,18 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._starting = threading.Lock()
+        self._queueing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._finalizer = weakref.finalize(self, self._jobs.put, None)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Queue `work`; give a future of what it gives or raises."""
-        self._start()
+        """Queue `work`; give a future of what it gives or raises; `RuntimeError` once stopped."""
         future: Future[T] = Future()
-        self._jobs.put((future, work))
+        with self._queueing:
+            if not self._finalizer.alive:
+                raise RuntimeError(f"{self._name} was stopped")
+            self._start()
+            self._jobs.put((future, work))
         return future
 
     async def run(self, work: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
@@ -54,15 +57,15 @@ class Worker:
 
     def stop(self) -> None:
         """Let the thread end once everything queued is done; wait for nothing."""
-        self._finalizer()
+        with self._queueing:
+            self._finalizer()
 
     def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._jobs,), name=self._name, daemon=True
-                )
-                self._thread.start()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_serve, args=(self._jobs,), name=self._name, daemon=True
+            )
+            self._thread.start()
 
 
 def _serve(jobs: SimpleQueue[Job | None]) -> None:
