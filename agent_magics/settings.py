@@ -33,7 +33,7 @@ from agent_magics.core.ports import Provider
 APP = "agent-magics"
 DEFAULT_OPENAI_MODEL = "gpt-5-mini"
 OPENAI_URL = "https://api.openai.com/v1"
-PROBE_S = 1.0
+PROBE_S = 2.0
 PROVIDER_IDS = ("openai", "ollama", "lmstudio", "llamacpp", "embedded", "scripted")
 LOCAL_IDS = ("ollama", "lmstudio", "llamacpp")
 EMBEDDED_SPEC = "embedded:smollm2-135m"
@@ -191,7 +191,7 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
 async def reachable(environ: Environ) -> tuple[Reachable, ...]:
     """Say of each provider what can be asked now, for `%agent model` and `agent-magics model list`.
 
-    Local servers are asked at the same time, a second each at most.
+    Local servers are asked at the same time, two seconds each at most.
     """
     local = await asyncio.gather(*(_reach(provider) for provider in _local(environ)))
     has_key = _has_openai(environ)
@@ -247,7 +247,7 @@ async def _first_of(provider_id: str, environ: Environ) -> str | None:
     candidates = (_openai_provider(environ), *_local(environ))
     for provider in candidates:
         if provider.provider_id == provider_id:
-            models = (await _reach(provider, within_s=5 * PROBE_S)).models
+            models = (await _reach(provider, within_s=2 * PROBE_S)).models
             return models[0].spec if models else None
     return None
 

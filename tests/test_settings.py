@@ -127,11 +127,12 @@ def test_local_server_comes_third_in_order() -> None:
     assert choice == Choice(spec="llamacpp:m.gguf", why="local server")
 
 
+@pytest.mark.slow
 def test_slow_local_server_is_not_waited_for() -> None:
-    """All are asked at once, a second each."""
+    """All are asked at once, two seconds each."""
 
     def slow(exchange: Exchange) -> None:
-        time.sleep(4)
+        time.sleep(8)
         exchange.whole(200, {"data": [{"id": "late"}]})
 
     with serving(slow) as first, serving(lists("quick")) as second:
@@ -139,7 +140,7 @@ def test_slow_local_server_is_not_waited_for() -> None:
         choice = chosen(
             AGENT_MAGICS_LMSTUDIO_URL=first.base_url, AGENT_MAGICS_LLAMACPP_URL=second.base_url
         )
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 6
     assert choice.spec == "llamacpp:quick"
 
 

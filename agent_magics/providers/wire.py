@@ -291,6 +291,7 @@ class Endpoint:
                 limits=httpx.Limits(max_keepalive_connections=0 if self.is_loopback else 10),
                 trust_env=not self.is_loopback,
                 follow_redirects=False,
+                verify=self.base_url.scheme == "https",  # else certificates are loaded for nothing
                 transport=self._transport,
             )
         except (ImportError, ValueError) as error:  # a proxy variable that can't be used
