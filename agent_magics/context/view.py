@@ -106,7 +106,7 @@ def grouped(events: Sequence[LedgerEvent]) -> list[tuple[str | None, list[Ledger
             continue
         is_prompt = _is_prompt(event)
         if event.turn_id is None:
-            begins = is_prompt and (turn_id is not None or (has_prompt and is_answered))
+            begins = is_prompt and (turn_id is not None or is_answered)
         else:
             begins = turn_id is not None or has_prompt
         if begins or not groups:
@@ -116,8 +116,8 @@ def grouped(events: Sequence[LedgerEvent]) -> list[tuple[str | None, list[Ledger
             turn_id = event.turn_id
             groups[-1] = (turn_id, groups[-1][1])
         groups[-1][1].append(event)
+        is_answered = is_answered or (has_prompt and not is_prompt)
         has_prompt = has_prompt or is_prompt
-        is_answered = is_answered or not is_prompt
     return groups
 
 

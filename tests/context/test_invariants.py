@@ -1,0 +1,351 @@
+"""Invariants 1, 2, 3, 11 and 16 over random ledgers: turns, tools, failures, rewinds, branches."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_magics.context.projection import project, repair, turns_of, view_of
+from agent_magics.core.errors import NothingToCompact
+from agent_magics.core.events import (
+    Clear,
+    IncompleteCause,
+    LedgerEvent,
+    Rewind,
+    ToolAnswered,
+    ToolCalled,
+)
+from agent_magics.core.messages import Assistant, System, ToolResult, User
+from agent_magics.core.slots import Checkpoint, Focused, Full, Readonly, SlotMode
+from tests.context.story import Story, checkpoint_at, said, sample, words
+from tests.context.strict import assert_strict
+
+ROOM = Path(__file__).resolve().parent.parent.parent
+T = TypeVar("T")
+
+
+class Draw(Protocol):
+    """Hypothesis draws in composites and in `data` alike."""
+
+    def __call__(self, strategy: st.SearchStrategy[T], /) -> T: ...
+
+
+CAUSES: list[IncompleteCause] = ["stopped", "connection lost", "process ended", "failed"]
+
+
+@st.composite
+def stories(draw: st.DrawFn, *, is_tidy: bool = False) -> Story:
+    """Tell a session of several slots. `is_tidy`: only what the engine itself would write."""
+    story = Story()
+    kinds = ["turn", "tools", "failed", "partial", "cut", "rewind", "clear", "redo", "derive"]
+    kinds.append("carried")
+    if not is_tidy:
+        kinds += ["open", "mess", "imported", "undo"]
+    for kind in draw(st.lists(st.sampled_from(kinds), max_size=10)):
+        tell(draw, story, kind, draw(st.sampled_from(sorted(story.slots))))
+    return story
+
+
+def tell(draw: Draw, story: Story, kind: str, uid: str) -> None:
+    match kind:
+        case "turn":
+            story.turn(uid=uid, tokens=draw(st.integers(0, 50)))
+        case "tools":
+            story.ask(uid=uid)
+            tools(draw, story, uid)
+            story.answer(draw(st.sampled_from(["done", ""])), uid=uid)
+        case "failed":
+            story.ask(uid=uid)
+            story.answer("", uid=uid, cause=draw(st.sampled_from(CAUSES)))
+        case "partial":
+            story.ask(uid=uid)
+            story.answer("half", uid=uid, cause=draw(st.sampled_from(CAUSES)))
+        case "cut":
+            story.ask(uid=uid)
+            tools(draw, story, uid)
+            story.answer("", uid=uid, cause=draw(st.sampled_from(CAUSES)))
+        case "carried":
+            story.note("tea", note="bridge", uid=uid, alone=True)
+        case "open":
+            story.ask(uid=uid)
+            story.call("x", uid=uid)
+        case "imported":
+            story.imported([System(text="s"), User(content=said("q")), Assistant()], uid=uid)
+        case "mess":
+            mess(draw, story, uid)
+        case _:
+            change(draw, story, kind, uid)
+
+
+def tools(draw: Draw, story: Story, uid: str) -> None:
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.booleans()):
+            story.answer(draw(st.sampled_from(["looking", ""])), uid=uid)
+        ids = draw(st.lists(st.sampled_from("xyz"), min_size=1, max_size=3, unique=True))
+        for call_id in ids:
+            story.call(call_id, uid=uid, is_broken=draw(st.booleans()))
+        if draw(st.booleans()):
+            story.steer("hurry", uid=uid)
+        for call_id in draw(st.permutations(ids)):
+            story.result(call_id, uid=uid, is_error=draw(st.booleans()))
+        if draw(st.integers(0, 5)) == 0:
+            story.note("no more calls", note="limit", uid=uid)
+
+
+def mess(draw: Draw, story: Story, uid: str) -> None:
+    """Events in an order that nobody would write."""
+    for kind in draw(st.lists(st.sampled_from("uacrsni"), max_size=5)):
+        call_id = draw(st.sampled_from(["", "x", "y"]))
+        if kind == "u":
+            story.ask(draw(st.sampled_from(["", "q"])), uid=uid)
+        elif kind == "a":
+            story.answer(draw(st.sampled_from(["", " ", "a"])), uid=uid)
+        elif kind == "c":
+            story.call(call_id, draw(st.sampled_from(["f", "", "a b"])), uid=uid)
+        elif kind == "r":
+            story.result(call_id, draw(st.sampled_from(["", "r"])), uid=uid)
+        elif kind == "s":
+            story.note(draw(st.sampled_from(["", "skill"])), uid=uid)
+        elif kind == "n":
+            story.turn_id = draw(st.sampled_from([None, "turn-1", "turn-2"]))
+        else:
+            result = ToolResult(call_id=call_id, tool_name="f", content="r")
+            story.imported([result], uid=uid)
+
+
+def change(draw: Draw, story: Story, kind: str, uid: str) -> None:
+    ends = [span.last_seq for span in turns_of(story.view(uid))]
+    if kind == "clear":
+        story.clear(uid=uid)
+    elif kind == "rewind":
+        story.rewind(draw(st.sampled_from([0, *ends])), uid=uid)
+    elif kind == "undo":
+        story.rewind(draw(st.sampled_from([0, *ends])), uid=uid, undoes=undoable(draw, story, uid))
+    elif kind == "redo" and (latest := redoable(story, uid)) is not None:
+        story.rewind(ends[-1] if ends else 0, uid=uid, undoes=latest)
+    elif kind == "derive" and ends:
+        fork = draw(st.sampled_from(ends))
+        firsts = [s.first_seq for s in turns_of(story.view(uid)) if s.last_seq <= fork]
+        focus = draw(st.sampled_from([None, *firsts]))
+        child = f"uid-{len(story.slots)}"
+        story.add_slot(child, parent=uid, fork_seq=fork, focus_seq=focus)
+
+
+def undoable(draw: Draw, story: Story, uid: str) -> int | None:
+    """Pick any rewind, clear or undo, in an order that no session would allow."""
+    controls = [e.seq for e in story.events[uid] if isinstance(e.payload, (Rewind, Clear))]
+    return draw(st.sampled_from([None, *controls]))
+
+
+def redoable(story: Story, uid: str) -> int | None:
+    """Find the newest rewind that isn't undone, where no turn came after it (decision 54)."""
+    open_rewinds: list[int] = []
+    for event in story.events[uid]:
+        match event.payload:
+            case Rewind(undoes=undoes) if undoes is not None:
+                del open_rewinds[-1:]
+            case Rewind() | Clear():
+                open_rewinds.append(event.seq)
+            case _:
+                open_rewinds.clear()
+    return open_rewinds[-1] if open_rewinds else None
+
+
+FOCUSED: st.SearchStrategy[SlotMode] = st.builds(
+    Focused,
+    keep_system=st.booleans(),
+    recent_messages=st.integers(0, 6),
+    summary_override=st.none() | st.just("they like tea"),
+)
+WHOLE: list[SlotMode] = [Full(), Readonly()]
+MODES = st.sampled_from(WHOLE) | FOCUSED
+fuzzed = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+def drawn_checkpoint(draw: Draw, story: Story, uid: str) -> Checkpoint | None:
+    firsts = [span.first_seq for span in turns_of(story.view(uid))]
+    at = draw(st.sampled_from([None, 0, *firsts]))
+    return None if at is None else checkpoint_at(at, uid=uid)
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> dict[str, Any]:
+    """A slot of a random story, and everything that a projection of it is asked with."""
+    story = draw(stories())
+    uid = draw(st.sampled_from(sorted(story.slots)))
+    spans = turns_of(story.view(uid))
+    is_running = draw(st.booleans())
+    running = spans[-1].turn_id if spans and is_running else None
+    return {
+        "story": story,
+        "uid": uid,
+        "mode": draw(MODES),
+        "checkpoint": drawn_checkpoint(draw, story, uid),
+        "running_turn": running,
+    }
+
+
+@pytest.mark.req("inv1")
+@fuzzed
+@given(scenes())
+def test_every_seq_has_exactly_one_fate(scene: dict[str, Any]) -> None:
+    """Summarised, retained, or excluded with a reason; none is missed, none is made up."""
+    story, uid = scene.pop("story"), scene["uid"]
+    projection = story.project(**scene)
+    assert projection.fates.keys() == story.lineage(uid)
+    for fate in projection.fates.values():
+        assert fate in {"summarised", "retained"} or fate.startswith("excluded: ")
+    sent = {m.seq for m in projection.messages if m.seq is not None}
+    sent |= {
+        int(call.call_id[1:].partition("-")[0])
+        for m in projection.messages
+        if isinstance(m, Assistant)
+        for call in m.calls
+    }
+    retained = {seq for seq, fate in projection.fates.items() if fate == "retained"}
+    assert sent == retained
+    if "summarised" in projection.fates.values():
+        assert scene["checkpoint"] is not None
+        assert words(projection.messages[0]) == scene["checkpoint"].rendered
+
+
+@pytest.mark.req("inv3", "C3")
+@fuzzed
+@given(scenes())
+def test_every_projection_is_a_strict_request(scene: dict[str, Any]) -> None:
+    """Whatever the ledger holds; projecting twice gives the same, repairing again too."""
+    story, running = scene.pop("story"), scene["running_turn"]
+    projection = story.project(**scene)
+    assert_strict(projection.messages, is_request=running is not None)
+    assert repair(projection.messages) == projection.messages
+    assert story.project(**scene) == projection
+    assert projection.history_tokens >= 0
+    assert projection.tool_result_tokens >= 0
+
+
+@pytest.mark.req("inv2", "inv1", "C8", "C9")
+@fuzzed
+@given(stories(), st.data())
+def test_any_number_of_compactions_loses_nothing_and_says_nothing_twice(
+    story: Story, data: st.DataObject
+) -> None:
+    """Each cut is the first event of a whole turn, nothing open stands before it, and the sources
+    of all compactions together are what was summarised, each seq once.
+    """
+    uid = data.draw(st.sampled_from(sorted(story.slots)))
+    checkpoint: Checkpoint | None = None
+    summarised: list[int] = []
+    for keep in data.draw(st.lists(st.integers(0, 200), min_size=1, max_size=4)):
+        try:
+            plan = story.plan(uid=uid, keep=keep, checkpoint=checkpoint)
+        except NothingToCompact:
+            story.turn(uid=uid)
+            continue
+        view = story.view(uid)
+        assert plan.first_retained_seq in {span.first_seq for span in turns_of(view)}
+        assert plan.previous == checkpoint
+        assert_nothing_open(view.events, plan.first_retained_seq)
+        summarised += seqs_of(plan.source)
+        checkpoint = checkpoint_at(plan.first_retained_seq, uid=uid)
+        story.turn(uid=uid)
+    projection = story.project(uid=uid, checkpoint=checkpoint)
+    assert len(summarised) == len(set(summarised))
+    fates = projection.fates
+    assert {fates[seq] for seq in summarised} <= {"summarised"}
+    retained = {seq for seq, fate in story.project(uid=uid).fates.items() if fate == "retained"}
+    kept = {seq for seq, fate in fates.items() if fate == "retained"}
+    assert kept | set(summarised) >= retained
+
+
+def seqs_of(messages: tuple[Any, ...]) -> list[int]:
+    own = [m.seq for m in messages if m.seq is not None]
+    calls = [c for m in messages if isinstance(m, Assistant) for c in m.calls]
+    return sorted({*own, *(int(c.call_id[1:].partition("-")[0]) for c in calls)})
+
+
+def assert_nothing_open(events: tuple[LedgerEvent, ...], first_retained: int) -> None:
+    before = [e for e in events if e.seq < first_retained]
+    after = {
+        (e.turn_id, e.payload.call_id)
+        for e in events
+        if e.seq >= first_retained and e.turn_id and isinstance(e.payload, ToolAnswered)
+    }
+    asked = {(e.turn_id, e.payload.call_id) for e in before if isinstance(e.payload, ToolCalled)}
+    assert not asked & after
+
+
+@pytest.mark.req("S6", "inv11", "dec18")
+@fuzzed
+@given(stories(), st.data())
+def test_parent_and_child_stay_apart_whatever_either_does(
+    story: Story, data: st.DataObject
+) -> None:
+    """After a derive, writes, rewinds and clears on one side never show on the other."""
+    uid = data.draw(st.sampled_from(sorted(story.slots)))
+    ends = [span.last_seq for span in turns_of(story.view(uid))]
+    child = story.add_slot("uid-child", parent=uid, fork_seq=ends[-1] if ends else story.seq)
+    before = {each: story.project(uid=each) for each in (uid, child)}
+    changed = data.draw(st.sampled_from([uid, child]))
+    other = child if changed == uid else uid
+    for kind in data.draw(st.lists(st.sampled_from(["turn", "tools", "rewind", "clear"]))):
+        tell(data.draw, story, kind, changed)
+    assert story.project(uid=other) == before[other]
+    inherited = {event.seq for event in story.view(child).events if event.slot_uid != child}
+    assert inherited <= story.lineage(uid)
+
+
+@pytest.mark.req("S6", "dec18")
+@fuzzed
+@given(stories(is_tidy=True), st.data())
+def test_a_full_derive_sees_what_its_parent_sees(story: Story, data: st.DataObject) -> None:
+    """At the moment of deriving both have the same messages."""
+    uid = data.draw(st.sampled_from(sorted(story.slots)))
+    ends = [span.last_seq for span in turns_of(story.view(uid))]
+    child = story.add_slot("uid-child", parent=uid, fork_seq=ends[-1] if ends else story.seq)
+    assert story.project(uid=child).messages == story.project(uid=uid).messages
+
+
+@pytest.mark.req("inv16", "C3", "E18")
+@fuzzed
+@given(stories(is_tidy=True), st.data())
+def test_a_view_from_the_store_is_the_live_view(story: Story, data: st.DataObject) -> None:
+    """Events that went through their stored form give the same view, projection and turns."""
+    uid = data.draw(st.sampled_from(sorted(story.slots)))
+    encoded = {at: msgspec.msgpack.encode(events) for at, events in story.events.items()}
+    reloaded = {
+        at: msgspec.msgpack.decode(blob, type=list[LedgerEvent]) for at, blob in encoded.items()
+    }
+    view = view_of(uid, story.slots, reloaded)
+    assert view == story.view(uid)
+    assert turns_of(view) == turns_of(story.view(uid))
+    assert project(view, mode=Full(), checkpoint=None) == story.project(uid=uid)
+
+
+@pytest.mark.req("inv3", "C3")
+def test_another_process_gives_the_same_bytes() -> None:
+    """No hash order, clock or state of a process goes into a projection."""
+    code = (
+        "import msgspec, sys\n"
+        "from tests.context.story import sample\n"
+        "sys.stdout.buffer.write(msgspec.json.encode(sample()))\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            check=True,
+            cwd=ROOM,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOM)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {msgspec.json.encode(sample())}
+    assert len(json.loads(outputs.pop())) > 10
