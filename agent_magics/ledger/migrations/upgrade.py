@@ -16,4 +16,7 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     folder = str(Path(__file__).parent).replace("%", "%%")
     config.set_main_option("script_location", folder)
     config.attributes["connection"] = connection
+    if not connection.in_transaction():
+        # The real one is the store's. Without this mark Alembic would begin and commit its own.
+        connection.begin()
     command.upgrade(config, revision)

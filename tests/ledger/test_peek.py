@@ -1,0 +1,104 @@
+"""The glance at load time finds what is bound, touches nothing, and never fails."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_magics.core.ports import Change
+from agent_magics.ledger import peek as peeking
+from agent_magics.ledger import schema
+from agent_magics.ledger.peek import Peek, peek
+from agent_magics.ledger.store import SqlStore
+from agent_magics.testing import assistant, new, owner, slot, user
+from tests.ledger.conftest import Play
+
+pytestmark = pytest.mark.req("dec59", "N9")
+Sql = Callable[..., list[Any]]
+SEEN = Peek(session_id="s", title="churn", slots=2, turns=2, current_slot="option-a")
+
+
+async def start(store: SqlStore) -> None:
+    lease = await store.acquire("s", owner(), create=True)
+    gone = new(user("x"), turn="t2", slot="u2")
+    change = Change(
+        events=(new(user("q")), new(assistant("a")), gone),
+        slots=(slot(), slot("u2", "option-a")),
+        current_slot_uid="u2",
+        title="churn",
+    )
+    await store.commit(lease, change)
+    await store.bind("notebook:a.ipynb", "s")
+
+
+def test_the_first_key_that_is_bound_counts(play: Play, path: Path) -> None:
+    """Keys are asked in the order given."""
+    play(start)
+    assert peek(path, ["kernel:1", "notebook:a.ipynb"]) == SEEN
+    assert peek(path, ["kernel:1"]) is None
+    assert peek(path, []) is None
+
+
+def test_an_open_store_can_be_looked_at(play: Play, path: Path) -> None:
+    """What another kernel has just committed is seen."""
+
+    async def scenario(store: SqlStore) -> Peek | None:
+        await start(store)
+        return peek(path, ["notebook:a.ipynb"])
+
+    assert play(scenario) == SEEN
+
+
+def test_nothing_is_made(tmp_path: Path) -> None:
+    """A store that isn't there stays so."""
+    assert peek(tmp_path / "no" / "ledger.db", ["kernel:1"]) is None
+    assert peek(tmp_path / "ledger.db", ["kernel:1"]) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("odd", ["other file", "other schema", "no table", "folder", "locked"])
+def test_anything_odd_is_nothing(play: Play, path: Path, sql: Sql, odd: str) -> None:
+    """No trouble with a file stops the extension from loading."""
+    play(start)
+    match odd:
+        case "other file":
+            path.write_bytes(b"# notes\n" * 2000)
+        case "other schema":
+            sql("UPDATE schema_version SET version_num='7'")
+        case "no table":
+            sql("DROP TABLE bindings")
+        case "folder":
+            path.unlink()
+            path.mkdir()
+        case "locked":
+            sql("PRAGMA journal_mode=delete")
+            with closing(sqlite3.connect(path, isolation_level=None)) as foreign:
+                foreign.execute("BEGIN EXCLUSIVE")
+                assert peek(path, ["notebook:a.ipynb"]) is None
+            return
+    assert peek(path, ["notebook:a.ipynb"]) is None
+
+
+def test_it_knows_the_schema_of_the_store() -> None:
+    """The version that it repeats is the store's."""
+    assert str(schema.SCHEMA_VERSION) == peeking._SCHEMA_VERSION
+
+
+def test_it_needs_the_standard_library_only(root: Path) -> None:
+    """No database toolkit is imported for a glance."""
+    script = (
+        "import sys, agent_magics.ledger.peek\n"
+        "heavy = {'sqlalchemy', 'alembic', 'filelock', 'pandas', 'httpx'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
