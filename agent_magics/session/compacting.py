@@ -44,7 +44,8 @@ _log = logging.getLogger("agent_magics.session")
 class CompactionOutcome(Value):
     """What a compaction did, or (`checkpoint_id` None) would do; tokens of the whole request.
 
-    `tokens_after` of a dry run is an estimate: the summary is taken at its longest.
+    `tokens_after` of a dry run is an estimate: the summary is taken as a quarter of what it
+    stands for.
     """
 
     slot_id: str
@@ -259,8 +260,8 @@ class Compactor:
     def _foreseen(
         self, plan: CompactionPlan, tokens_before: int, summary_tokens: int
     ) -> CompactionOutcome:
-        longest = min(MAX_SUMMARY_TOKENS, plan.source_tokens)
-        after = tokens_before - plan.source_tokens - summary_tokens + longest
+        replaced = plan.source_tokens + summary_tokens
+        after = tokens_before - replaced + min(MAX_SUMMARY_TOKENS, replaced // 4)
         return CompactionOutcome(
             slot_id=plan.slot_id,
             tokens_before=tokens_before,
