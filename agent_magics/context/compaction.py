@@ -85,7 +85,7 @@ def plan_compaction(
     summarised = [at for at in range(first_new, cut) if at not in failed]
     if not summarised:
         raise NothingToCompact(slot_id, _why_nothing(len(spans) - first_new, limits))
-    source = translate(_after(behind, bounds.start), running=running_turn)
+    source = translate(_after(behind, bounds.start), is_tail=False)
     return CompactionPlan(
         slot_id=slot_id,
         first_retained_seq=spans[cut].first_seq,

@@ -61,12 +61,20 @@ class Wire:
 
 
 def translate(
-    turns: Sequence[Turn], *, running: str | None = None, provider: str = "", model: str = ""
+    turns: Sequence[Turn],
+    *,
+    running: str | None = None,
+    provider: str = "",
+    model: str = "",
+    is_tail: bool = True,
 ) -> Wire:
-    """Translate whole turns; private reasoning goes along only to the model that made it (D 5)."""
+    """Translate whole turns; private reasoning goes along only to the model that made it (D 5).
+
+    `is_tail`: the last of them is the slot's last.
+    """
     wire = Wire()
     for number, (turn_id, events) in enumerate(turns):
-        is_last = number == len(turns) - 1
+        is_last = is_tail and number == len(turns) - 1
         has_failed = turn_id != running and is_failed(turn_id, events, is_last=is_last)
         writer = _TurnWriter(wire, running=running, maker=(provider, model))
         for event in events:
