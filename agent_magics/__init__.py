@@ -1,3 +1,187 @@
-"""An agent that lives in your notebook."""
+"""An agent that lives in your notebook.
+
+`%load_ext agent_magics` in a notebook, or the names below in Python. Importing the package is
+light: each name comes from its room at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from agent_magics.core.chat import ModelInfo
+    from agent_magics.core.config import (
+        AgentConfig,
+        CompactionConfig,
+        EnvironmentContext,
+        SessionConfig,
+        SummaryConfig,
+    )
+    from agent_magics.core.errors import AgentError
+    from agent_magics.core.messages import File, Image, Text, UserInput
+    from agent_magics.core.slots import (
+        ContextBudget,
+        DeriveStrategy,
+        Focused,
+        Full,
+        ModelParams,
+        Readonly,
+        SlotConfig,
+        SlotMeta,
+        Static,
+    )
+    from agent_magics.core.turns import (
+        AgentEvent,
+        Cancelled,
+        Completed,
+        Failed,
+        Panicked,
+        Reply,
+        TurnOutcome,
+    )
+    from agent_magics.ledger.store import SqlStore
+    from agent_magics.providers.embedded import EmbeddedProvider
+    from agent_magics.providers.openai import OpenAICompatible
+    from agent_magics.providers.scripted import ScriptedProvider
+    from agent_magics.session.agent import Agent, AgentBuilder
+    from agent_magics.session.loop import run
+    from agent_magics.session.running import CancelToken, RunningTurn
+    from agent_magics.session.session import Session
+    from agent_magics.tools.schema import tool
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "agent_magics.core.chat": ("ModelInfo",),
+    "agent_magics.core.config": (
+        "AgentConfig",
+        "CompactionConfig",
+        "EnvironmentContext",
+        "SessionConfig",
+        "SummaryConfig",
+    ),
+    "agent_magics.core.errors": ("AgentError",),
+    "agent_magics.core.messages": ("File", "Image", "Text", "UserInput"),
+    "agent_magics.core.slots": (
+        "ContextBudget",
+        "DeriveStrategy",
+        "Focused",
+        "Full",
+        "ModelParams",
+        "Readonly",
+        "SlotConfig",
+        "SlotMeta",
+        "Static",
+    ),
+    "agent_magics.core.turns": (
+        "AgentEvent",
+        "Cancelled",
+        "Completed",
+        "Failed",
+        "Panicked",
+        "Reply",
+        "TurnOutcome",
+    ),
+    "agent_magics.ledger.store": ("SqlStore",),
+    "agent_magics.providers.embedded": ("EmbeddedProvider",),
+    "agent_magics.providers.openai": ("OpenAICompatible",),
+    "agent_magics.providers.scripted": ("ScriptedProvider",),
+    "agent_magics.session.agent": ("Agent", "AgentBuilder"),
+    "agent_magics.session.loop": ("run",),
+    "agent_magics.session.running": ("CancelToken", "RunningTurn"),
+    "agent_magics.session.session": ("Session",),
+    "agent_magics.tools.schema": ("tool",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "AgentBuilder",
+    "AgentConfig",
+    "AgentError",
+    "AgentEvent",
+    "CancelToken",
+    "Cancelled",
+    "CompactionConfig",
+    "Completed",
+    "ContextBudget",
+    "DeriveStrategy",
+    "EmbeddedProvider",
+    "EnvironmentContext",
+    "Failed",
+    "File",
+    "Focused",
+    "Full",
+    "Image",
+    "ModelInfo",
+    "ModelParams",
+    "OpenAICompatible",
+    "Panicked",
+    "Readonly",
+    "Reply",
+    "RunningTurn",
+    "ScriptedProvider",
+    "Session",
+    "SessionConfig",
+    "SlotConfig",
+    "SlotMeta",
+    "SqlStore",
+    "Static",
+    "SummaryConfig",
+    "Text",
+    "TurnOutcome",
+    "UserInput",
+    "current",
+    "errors",
+    "load_ipython_extension",
+    "run",
+    "tool",
+    "unload_ipython_extension",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its room at first use."""
+    if name == "errors":
+        return import_module("agent_magics.core.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'agent_magics' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def current() -> Session:
+    """Give the session of the notebook that runs this, opened if need be (N11).
+
+    Call it in a cell, on the main thread. Raises `AgentError` where `%load_ext agent_magics` has
+    not been run, and what opening the session raises.
+    """
+    from IPython import get_ipython
+
+    from agent_magics.core.errors import AgentError
+    from agent_magics.notebook.magics import loaded
+
+    magics = loaded(get_ipython())
+    if magics is None:
+        raise AgentError("No notebook session here: run %load_ext agent_magics first.")
+    return magics.seat.session()
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Load the magics into a shell (`%load_ext agent_magics`)."""
+    from agent_magics.notebook.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take the magics out again; the session is closed and its lock released."""
+    from agent_magics.notebook.magics import unload
+
+    unload(shell)

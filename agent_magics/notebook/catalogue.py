@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from agent_magics.core.messages import Value
-from agent_magics.notebook.arguments import Command, Option, help_text
+from agent_magics.notebook.arguments import (
+    Command,
+    Given,
+    Option,
+    first_word,
+    help_text,
+    parse,
+    unknown,
+)
 
 SLOT = Option(flag="--slot", value="NAME", help="ask in this slot", completes="slot")
 MODEL = Option(flag="--model", value="SPEC", help="provider:model for this turn", completes="model")
@@ -136,6 +144,16 @@ class Magic(Value):
         """Find a subcommand by the word after the magic's name."""
         wanted = f"{self.name} {subcommand}"
         return next((command for command in self.commands if command.name == wanted), None)
+
+    def read(self, line: str) -> Given:
+        """Read a header line of this magic; raise `UsageError` on what it doesn't know."""
+        word, rest = first_word(line)
+        if not word or word.startswith("-"):
+            return parse(self.show, line)
+        command = self.named(word)
+        if command is None:
+            raise unknown(f"%{self.name} has no command", word, self.subcommands, "Commands")
+        return parse(command, rest)
 
     @property
     def subcommands(self) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ They stand where no widget can be drawn: terminals, nbclient, GitHub, a notebook
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 from typing import assert_never
 
+from agent_magics.core.chat import ChatRequest
 from agent_magics.core.messages import (
     Assistant,
     Content,
@@ -77,9 +79,14 @@ def budget_html(budget: BudgetState) -> str:
     return f"<p>{head}</p><table><tbody>{rows}</tbody></table><p>{notes}</p>"
 
 
-def messages_text(messages: Sequence[Message]) -> str:
-    """Write a request's messages out whole, each under its role."""
-    return "\n\n".join(_message(message) for message in messages)
+def request_text(request: ChatRequest) -> str:
+    """Write a request out whole: every message under its role, then the tools."""
+    parts = [_message(message) for message in request.messages]
+    parts += [
+        f"── tool {tool.name} ──\n{tool.description}\n{json.dumps(tool.parameters)}"
+        for tool in request.tools
+    ]
+    return "\n\n".join(parts)
 
 
 def part_label(name: str) -> str:

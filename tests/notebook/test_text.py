@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from agent_magics.context.budget import ContextInfo, Limits
+from agent_magics.core.chat import ChatRequest
 from agent_magics.core.messages import Assistant, Image, System, Text, ToolCall, ToolResult, User
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode
 from agent_magics.notebook.state import SessionState, session_state, slot_states, state_of
 from agent_magics.notebook.text import (
     budget_html,
     budget_text,
-    messages_text,
+    request_text,
     slots_html,
     slots_text,
 )
@@ -181,14 +182,13 @@ def test_static_html_escapes_what_it_shows() -> None:
 @pytest.mark.req("N6")
 def test_the_next_request_is_written_out_whole() -> None:
     """`%context --full` shows every message under its role, images by their size."""
-    written = messages_text(
-        [
-            System(text="Be brief."),
-            User(content=(Text(text="Look:"), Image(data="AAAA", media_type="image/png"))),
-            Assistant(calls=(ToolCall(call_id="c1", tool_name="look", arguments={"at": 1}),)),
-            ToolResult(call_id="c1", tool_name="look", content="gone", is_error=True),
-        ]
+    messages = (
+        System(text="Be brief."),
+        User(content=(Text(text="Look:"), Image(data="AAAA", media_type="image/png"))),
+        Assistant(calls=(ToolCall(call_id="c1", tool_name="look", arguments={"at": 1}),)),
+        ToolResult(call_id="c1", tool_name="look", content="gone", is_error=True),
     )
+    written = request_text(ChatRequest(model="demo", messages=messages))
     assert written == (
         "── system ──\nBe brief.\n\n"
         "── user ──\nLook:\n[image, image/png, 3 bytes]\n\n"

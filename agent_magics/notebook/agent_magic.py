@@ -1,0 +1,175 @@
+"""`%agent` and `%%agent`: ask, and the one-liners around asking (N2, N3, D 51, 54)."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+
+from IPython.core.error import UsageError
+
+from agent_magics.core.errors import SlotReadonly
+from agent_magics.core.messages import UserInput
+from agent_magics.core.slots import Readonly
+from agent_magics.notebook import catalogue
+from agent_magics.notebook.answer import Answer
+from agent_magics.notebook.arguments import Given, first_word, parse
+from agent_magics.notebook.bridge import cell_origin
+from agent_magics.notebook.fill import fill
+from agent_magics.notebook.models import choose_model, list_models, pull_model
+from agent_magics.notebook.rerun import last_prompt, redo_last, rewind_cell, undo_last
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import say
+from agent_magics.notebook.turns import show_turn
+from agent_magics.settings import PROVIDER_IDS
+
+LAST = "agent_last"
+
+
+def run_agent(seat: Seat, line: str) -> Answer | None:
+    """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt."""
+    command = _one_liner(line)
+    if command is not None:
+        return command(seat)
+    given = parse(catalogue.ASK, line)
+    if given.wants_help:
+        say(catalogue.magic("agent").help)
+        return None
+    if not given.text and not given.options:
+        say(seat.greeting())
+        return None
+    return _ask(seat, given, given.text)
+
+
+def run_agent_cell(seat: Seat, line: str, body: str) -> Answer | None:
+    """Ask what a `%%agent` cell says; without a body, what stands on its header line."""
+    if not body.strip():
+        return run_agent(seat, line)
+    given = parse(catalogue.ASK, line)
+    if given.wants_help:
+        say(catalogue.magic("agent").help)
+        return None
+    prompt = body.removesuffix("\n")  # IPython ends every cell with one
+    return _ask(seat, given, f"{given.text}\n{prompt}" if given.text else prompt)
+
+
+def _ask(seat: Seat, given: Given, text: str) -> Answer:
+    prompt = text if given.has("--raw") else fill(text, seat.shell.user_ns)
+    out = _variable(given.value("--out"))
+    answer = ask(
+        seat,
+        UserInput.of(prompt),
+        slot=given.value("--slot"),
+        model=given.value("--model"),
+        keeps_going=given.has("--keep-going"),
+    )
+    if out:
+        seat.shell.user_ns[out] = answer
+    return answer
+
+
+def ask(
+    seat: Seat,
+    prompt: UserInput,
+    *,
+    slot: str | None = None,
+    model: str | None = None,
+    keeps_going: bool = False,
+) -> Answer:
+    """Ask in a slot and show the turn; everything is checked before anything changes."""
+    session = seat.session()
+    if isinstance(session.slot_config(slot).mode, Readonly):
+        raise SlotReadonly(slot or session.current_slot)
+    if model is not None:
+        seat.check_model(model)
+    origin = cell_origin()
+    if origin is not None and seat.may_go_back():
+        _go_back(seat, slot)
+    turn = seat.bridge.run(
+        lambda: session.send_message(prompt, slot=slot, model=model, origin=origin)
+    )
+    answer = Answer(show_turn(seat, turn, keeps_going=keeps_going))
+    seat.shell.user_ns[LAST] = answer
+    return answer
+
+
+def _go_back(seat: Seat, slot: str | None) -> None:
+    """Put the cell's new turn where its earlier one was (D 51)."""
+    session, origin = seat.session(), cell_origin()
+    assert origin is not None
+    found = session.turn_of(origin)
+    if found is None:
+        return
+    if slot is None and not seat.has_switched and found.slot_id != session.current_slot:
+        seat.bridge.run(lambda: session.switch_slot(found.slot_id))
+        say(f"back in {found.slot_id}, where this cell was asked before")
+    target = slot or session.current_slot
+    line = seat.bridge.run(lambda: rewind_cell(session, target, origin))
+    if line:
+        say(line)
+
+
+def _retry(seat: Seat) -> Answer:
+    session = seat.session()
+    slot = session.current_slot
+    prompt = last_prompt(session.history(slot))
+    spans = session.turns(slot)
+    to_seq = spans[-2].last_seq if len(spans) > 1 else 0
+    seat.bridge.run(lambda: session.rewind(slot, to_seq=to_seq))
+    seat.may_go_back()  # this cell's turn is the retried one: it was rewound just now
+    return ask(seat, UserInput(content=prompt.content), slot=slot)
+
+
+def _undo(seat: Seat) -> None:
+    session = seat.session()
+    say(seat.bridge.run(lambda: undo_last(session)))
+
+
+def _redo(seat: Seat) -> None:
+    session = seat.session()
+
+    async def redo() -> str:
+        return await redo_last(session, await seat.stored_state())
+
+    say(seat.bridge.run(redo))
+
+
+def _stop(seat: Seat) -> None:
+    session = seat.opened
+    running = session.running() if session else {}
+    for turn in running.values():
+        turn.cancel()
+    say(f"stopping {', '.join(sorted(running))}" if running else "nothing is running")
+
+
+_ONE_LINERS: dict[str, Callable[[Seat], Answer | None]] = {
+    "retry": _retry,
+    "undo": _undo,
+    "redo": _redo,
+    "stop": _stop,
+    "model": list_models,
+    "model pull": pull_model,
+}
+
+
+def _one_liner(line: str) -> Callable[[Seat], Answer | None] | None:
+    """Find the one-liner that a line is; words around it make it a prompt."""
+    words = " ".join(line.split())
+    found = _ONE_LINERS.get(words)
+    if found is not None:
+        return found
+    first, rest = first_word(line)
+    if first == "model" and _is_spec(rest):
+        return lambda seat: choose_model(seat, rest.strip().strip("\"'"))
+    return None
+
+
+def _is_spec(rest: str) -> bool:
+    """Tell a model from words that go on: one word, with a colon or a provider's bare name."""
+    word = rest.strip()
+    return bool(word) and len(word.split()) == 1 and (":" in word or word in PROVIDER_IDS)
+
+
+def _variable(name: str | None) -> str | None:
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise UsageError(f"--out {name!r} is no name for a variable; write letters and digits.")
+    return name

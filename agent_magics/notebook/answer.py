@@ -1,0 +1,46 @@
+"""What `%agent` gives back: the answer as an object, silent where it already stands in the cell."""
+
+from __future__ import annotations
+
+import re
+
+from agent_magics.core.messages import TokenUsage
+from agent_magics.core.turns import Reply
+from agent_magics.notebook.host import execution_token
+from agent_magics.notebook.markdown import safe_markdown
+from agent_magics.notebook.showing import display
+
+_FENCE = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<code>.*?)^(?P=fence)[`~]*[ \t]*$", re.MULTILINE | re.DOTALL
+)
+
+
+class Answer:
+    """A finished answer; its repr is its text.
+
+    `code` holds the text of its fenced code blocks, `tool_calls` the names of the tools it used,
+    `seq` its number in the ledger (None: nothing was said), `usage` None where no server told.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self.text = reply.text
+        self.code = tuple(found["code"] for found in _FENCE.finditer(reply.text))
+        self.tool_calls = reply.tool_calls
+        self.usage: TokenUsage | None = reply.usage
+        self.seq = reply.seq
+        self.slot = reply.slot_id
+        self.turn_id = reply.turn_id
+        self.model = reply.model
+        self._made_in = execution_token()
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _ipython_display_(self) -> None:
+        """Show nothing at the end of the cell that streamed it, and the Markdown anywhere else."""
+        if execution_token() != self._made_in:
+            bundle = {"text/markdown": safe_markdown(self.text), "text/plain": self.text}
+            display(bundle, raw=True)

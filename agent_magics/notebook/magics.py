@@ -1,0 +1,214 @@
+"""The magics of the extension: they read the header line and hand over; nothing else is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import traitlets
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
+
+from agent_magics.core.errors import AgentError, InternalPanic
+from agent_magics.notebook import catalogue
+from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
+from agent_magics.notebook.answer import Answer
+from agent_magics.notebook.arguments import Given, help_text
+from agent_magics.notebook.bridge import Bridge, FailedCell
+from agent_magics.notebook.completion import Completer
+from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import complain, say
+from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
+from agent_magics.notebook.transform import InputTransformer
+from agent_magics.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _documented(name: str) -> Callable[[F], F]:
+    """Give a magic the text of its `--help` as its docstring."""
+
+    def mark(function: F) -> F:
+        function.__doc__ = catalogue.magic(name).help
+        return function
+
+    return mark
+
+
+@magics_class
+class AgentMagics(Magics):
+    """Magics of agent-magics and their settings (`%config AgentMagics`)."""
+
+    model = traitlets.Unicode(
+        "", help="Model of this notebook, provider:model; empty: AGENT_MAGICS_MODEL, else found."
+    ).tag(config=True)
+    session = traitlets.Unicode(
+        "", help="Name of the session to use; empty: AGENT_MAGICS_SESSION, else this notebook's."
+    ).tag(config=True)
+    store = traitlets.Unicode(
+        "", help="Path or URL of the ledger; empty: AGENT_MAGICS_STORE, else the data folder."
+    ).tag(config=True)
+    rerun = traitlets.Enum(
+        ["rewind", "append"],
+        "rewind",
+        help="A cell that runs again takes the place of its earlier turn, or is added.",
+    ).tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._host: Any = shell  # its attributes have no types
+        self.bridge = Bridge(shell)
+        self.seat = Seat(shell, self.bridge, self._settings, rerun=lambda: str(self.rerun))
+        self._matcher = Completer(
+            slots=self.seat.slot_names, models=self.seat.model_names
+        ).matcher()
+        self._transformer = InputTransformer()
+        self.observe(self._settings_changed, ["model", "session", "store"])
+
+    def attach(self) -> None:
+        """Take part in the shell: magics, input transformer, completion."""
+        self._host.register_magics(self)
+        self._host.input_transformers_cleanup.append(self._transformer)
+        self._host.Completer.custom_matchers.append(self._matcher)
+
+    def detach(self) -> None:
+        """Take everything back: the session is closed, what runs is stopped and recorded."""
+        _drop(self._host.input_transformers_cleanup, self._transformer)
+        _drop(self._host.Completer.custom_matchers, self._matcher)
+        _drop(self._host.configurables, self)
+        manager = self._host.magics_manager
+        for kind, names in self.magics.items():
+            for name in names:
+                manager.magics[kind].pop(name, None)
+        manager.registry.pop(type(self).__name__, None)
+        try:
+            self.seat.forget()
+        finally:
+            self.bridge.close()
+
+    @no_var_expand
+    @line_cell_magic
+    @_documented("agent")
+    def agent(self, line: str, cell: str | None = None) -> Answer | None:
+        with _one_sentence():
+            if cell is None:
+                return run_agent(self.seat, line)
+            return run_agent_cell(self.seat, line, cell)
+
+    @no_var_expand
+    @line_magic
+    @_documented("slot")
+    def slot(self, line: str) -> None:
+        with _one_sentence():
+            check_no_slot_name(self.seat, line)
+            self._do("slot", line, run_slot)
+
+    @no_var_expand
+    @cell_magic("slot")  # type: ignore[arg-type]  # IPython types its decorators so
+    @_documented("slot")
+    def slot_cell(self, line: str, cell: str) -> None:
+        with _one_sentence():
+            self._do("slot", line, lambda seat, given: _slot_with_prompt(seat, given, cell))
+
+    @no_var_expand
+    @line_cell_magic
+    @_documented("compact")
+    def compact(self, line: str, cell: str | None = None) -> None:
+        keep = (cell or "").strip() or None
+        with _one_sentence():
+            self._do("compact", line, lambda seat, g: run_compact(seat, g, instructions=keep))
+
+    @no_var_expand
+    @line_magic
+    @_documented("context")
+    def context(self, line: str) -> None:
+        with _one_sentence():
+            self._do("context", line, run_context)
+
+    @no_var_expand
+    @line_magic
+    @_documented("sessions")
+    def sessions(self, line: str) -> None:
+        with _one_sentence():
+            self._do("sessions", line, run_sessions)
+
+    def _do(self, name: str, line: str, run: Callable[[Seat, Given], None]) -> None:
+        ours = catalogue.magic(name)
+        given = ours.read(line)
+        if not given.wants_help:
+            run(self.seat, given)
+        elif given.command is ours.show:
+            say(ours.help)
+        else:
+            say(help_text((given.command,), ours.about))
+
+    def _settings(self) -> Settings:
+        return Settings.read(store=self.store, model=self.model, session=self.session)
+
+    def _settings_changed(self, change: dict[str, Any]) -> None:
+        """What is named now holds from the next use on; the session before it is closed."""
+        if change["name"] == "model" and change["new"]:
+            self.seat.want_model()
+        self.seat.forget()
+
+
+def load(shell: InteractiveShell) -> None:
+    """Load the extension into a shell and greet; nothing happens where it is loaded already."""
+    if loaded(shell) is not None:
+        return
+    magics = AgentMagics(shell)
+    magics.attach()
+    with _one_sentence():
+        say(magics.seat.greeting())
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take the extension out of a shell; nothing happens where it isn't loaded."""
+    magics = loaded(shell)
+    if magics is not None:
+        magics.detach()
+
+
+def loaded(shell: InteractiveShell | None) -> AgentMagics | None:
+    """Find the loaded magics of a shell."""
+    manager = getattr(shell, "magics_manager", None)
+    found = None if manager is None else manager.registry.get(AgentMagics.__name__)
+    return found if isinstance(found, AgentMagics) else None
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Show an error of ours as its sentence and end the cell with the status error.
+
+    A fault inside us keeps its whole traceback.
+    """
+    try:
+        yield
+    except InternalPanic:
+        raise
+    except AgentError as error:
+        complain(error.message)
+        raise FailedCell(error.message) from None
+
+
+def _slot_with_prompt(seat: Seat, given: Given, cell: str) -> None:
+    if given.command is not catalogue.SLOT_NEW:
+        raise UsageError("Only %%slot new NAME takes a body: that slot's system prompt.")
+    prompt = cell.removesuffix("\n")
+    if not prompt.strip():
+        raise UsageError("The body of %%slot new is empty; write the system prompt, or use %slot.")
+    new_slot(seat, given, prompt=prompt)
+
+
+def _drop(items: list[Any], item: object) -> None:
+    items[:] = [each for each in items if each is not item]

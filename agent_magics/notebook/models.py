@@ -1,0 +1,69 @@
+"""`%agent model`: which models answer, which one is used, and how to get another (D 27)."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from agent_magics.notebook.bridge import StoppedCell
+from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import display, say
+from agent_magics.settings import Reachable, reachable
+
+PROGRESS_INTERVAL_S = 0.5
+MEGABYTE = 1_000_000
+
+
+def list_models(seat: Seat) -> None:
+    """Say which model is used, which others can be asked, and how to choose one."""
+    session = seat.opened
+    say(f"in use: {session.model}" if session else seat.greeting())
+    lines = seat.bridge.run(lambda: reachable(os.environ))
+    seat.seen_models = tuple(info.spec for line in lines for info in line.models)
+    width = max(len(line.provider) for line in lines)
+    for line in lines:
+        say(f"  {line.provider:<{width}}  {line.note}")
+        _say_models(line)
+    say("%agent model PROVIDER:NAME uses another for this session")
+
+
+def choose_model(seat: Seat, spec: str) -> None:
+    """Use another model for this session; slots with their own keep it."""
+    say(f"this session asks {seat.choose_model(spec)} now")
+
+
+def pull_model(_seat: Seat) -> None:
+    """Fetch the small demo model to this machine."""
+    from agent_magics.providers.weights import find_weights, pull  # noqa: PLC0415 - rarely used
+
+    if find_weights() is None:
+        say("fetching the demo model (93 MB)")
+        try:
+            pull(_Progress())
+        except KeyboardInterrupt:
+            say("stopped; nothing was kept")
+            raise StoppedCell("stopped") from None
+    say("the demo model is here: %agent model embedded uses it")
+
+
+class _Progress:
+    """Shows how far a download is, where somebody may see it, at most twice a second."""
+
+    def __init__(self) -> None:
+        is_seen = in_kernel() and somebody_there()
+        self._handle = display({"text/plain": ""}, raw=True, display_id=True) if is_seen else None
+        self._shown_at = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._handle is None or (done < total and now - self._shown_at < PROGRESS_INTERVAL_S):
+            return
+        self._shown_at = now
+        text = f"{done // MEGABYTE} of {total // MEGABYTE} MB"
+        self._handle.update({"text/plain": text}, raw=True)
+
+
+def _say_models(line: Reachable) -> None:
+    for info in line.models:
+        say(f"    {info.spec}")

@@ -1,0 +1,160 @@
+"""Going back in a notebook: a cell that runs again, `undo`, `redo`, `retry` (D 51, 52, 54).
+
+What may be undone is read from the ledger, so it is the same after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.events import (
+    Clear,
+    LedgerEvent,
+    Origin,
+    Payload,
+    Rewind,
+    SlotChanged,
+    UserMessage,
+)
+from agent_magics.core.messages import Value
+from agent_magics.core.ports import SessionState
+from agent_magics.core.slots import Slot
+
+if TYPE_CHECKING:
+    from agent_magics.session.session import Session
+
+NOT_REWOUND = "memory, files and variables stay as they are"
+
+
+class Undo(Value):
+    """How to take back a rewind: everything after `to_seq` goes, what `undoes` removed comes."""
+
+    to_seq: int
+    undoes: int
+
+
+def is_same_cell(one: Origin | None, other: Origin | None) -> bool:
+    """Tell whether both come from one cell: by id, or by source where neither has one."""
+    if one is None or other is None:
+        return False
+    if one.cell_id is not None or other.cell_id is not None:
+        return one.cell_id == other.cell_id
+    return one.cell_digest == other.cell_digest
+
+
+def maker_of(state: SessionState, slot_id: str) -> Origin | None:
+    """Find the cell that made a living slot; None where no cell did."""
+    slot = _living(state, slot_id)
+    for event in state.events:
+        match event.payload:
+            case SlotChanged(action="created" | "derived", origin=origin):
+                if slot is not None and event.slot_uid == slot.uid:
+                    return origin
+            case _:
+                pass
+    return None
+
+
+def undo_of(state: SessionState, slot_id: str) -> Undo | None:
+    """Find what `redo` would bring back in a slot; None where there is nothing.
+
+    The newest rewind that wasn't undone, unless a new turn follows it. The turn of a cell that ran
+    again, or of a retry, isn't new: it goes when the earlier one comes back.
+    """
+    slot = _living(state, slot_id)
+    events = [event for event in state.events if slot is not None and event.slot_uid == slot.uid]
+    undone = {event.payload.undoes for event in events if isinstance(event.payload, Rewind)}
+    for index in reversed(range(len(events))):
+        event = events[index]
+        match event.payload:
+            case Rewind(undoes=None, to_seq=to_seq) if event.seq not in undone:
+                pass
+            case Clear() if event.seq not in undone:
+                to_seq = 0
+            case _:
+                continue
+        prompts = _prompts(events[index + 1 :])
+        gone = [prompt for prompt in _prompts(events[:index]) if prompt.seq > to_seq]
+        if not prompts:
+            last = max((each.seq for each in events), default=0)
+            return Undo(to_seq=last, undoes=event.seq)
+        if len(prompts) == 1 and any(_is_again(prompts[0], before) for before in gone):
+            return Undo(to_seq=to_seq, undoes=event.seq)
+        return None
+    return None
+
+
+async def undo_last(session: Session) -> str:
+    """Take the last turn of the current slot out of the view; say what was done."""
+    slot = session.current_slot
+    spans = session.turns(slot)
+    if not spans:
+        raise InputValidation(f'There is no turn to undo in "{slot}".')
+    await session.rewind(slot, to_seq=spans[-2].last_seq if len(spans) > 1 else 0)
+    return f"turn {spans[-1].index} left the view (%agent redo brings it back); {NOT_REWOUND}"
+
+
+async def redo_last(session: Session, state: SessionState) -> str:
+    """Bring back what the last undo or rerun took; say what was done."""
+    slot = session.current_slot
+    found = undo_of(state, slot)
+    if found is None:
+        raise InputValidation(f'There is nothing to redo in "{slot}".')
+    before = len(session.turns(slot))
+    await session.rewind(slot, to_seq=found.to_seq, undoes=found.undoes)
+    after = len(session.turns(slot))
+    return f"{slot} has {after:,} turn{'' if after == 1 else 's'} in view again (was {before:,})"
+
+
+async def rewind_cell(session: Session, slot: str, origin: Origin) -> str | None:
+    """Take the turns that a cell made in a slot out of the view; what to say of it, if anything."""
+    before = len(session.turns(slot))
+    own, text_changed = 0, False
+    while (found := session.turn_of(origin)) and found.slot_id == slot:
+        await session.rewind(slot, to_seq=found.before_seq)
+        own += 1
+        text_changed = found.text_changed
+    later = before - len(session.turns(slot)) - own
+    return _left(later, text_changed=text_changed) if own else None
+
+
+def last_prompt(history: Sequence[LedgerEvent]) -> UserMessage:
+    """Find the prompt of a history's last turn; raise `InputValidation` where there is none."""
+    for event in reversed(history):
+        if isinstance(event.payload, UserMessage) and not event.payload.is_steering:
+            return event.payload
+    raise InputValidation("There is no prompt to send again in this slot.")
+
+
+def _left(later: int, *, text_changed: bool) -> str | None:
+    hint = "; a new cell continues the conversation instead" if text_changed else ""
+    if later:
+        what = f"{later:,} later turn{'' if later == 1 else 's'} left the view"
+        them = "it" if later == 1 else "them"
+        return f"{what} (%agent redo brings {them} back){hint}"
+    if text_changed:
+        return f"the earlier answer of this cell left the view (%agent redo brings it back){hint}"
+    return None
+
+
+def _living(state: SessionState, slot_id: str) -> Slot | None:
+    living = [slot for slot in state.slots if slot.slot_id == slot_id and not slot.deleted]
+    return living[0] if living else None
+
+
+def _prompts(events: Sequence[LedgerEvent]) -> list[LedgerEvent]:
+    return [event for event in events if _is_prompt(event.payload)]
+
+
+def _is_prompt(payload: Payload) -> bool:
+    return isinstance(payload, UserMessage) and not payload.is_steering
+
+
+def _is_again(prompt: LedgerEvent, before: LedgerEvent) -> bool:
+    match prompt.payload, before.payload:
+        case UserMessage() as now, UserMessage() as then:
+            return now.content == then.content or is_same_cell(now.origin, then.origin)
+        case _:
+            return False

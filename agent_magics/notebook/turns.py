@@ -1,0 +1,52 @@
+"""A running turn in a cell: shown while it runs, and its end turned into the cell's end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Reply, TurnOutcome
+from agent_magics.notebook.bridge import FailedCell, StoppedCell
+from agent_magics.notebook.display import AnswerDisplay
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import complain
+
+if TYPE_CHECKING:
+    from agent_magics.session.running import RunningTurn
+
+
+def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Reply:
+    """Show a turn until it ends, and give its reply.
+
+    A stopped turn raises `StoppedCell`, a failed one `FailedCell` (`keeps_going`: its reply is
+    given instead). A fault inside us is raised as it is.
+    """
+    answer = AnswerDisplay()
+
+    async def watch() -> TurnOutcome:
+        with answer:
+            async for event in turn:
+                answer.feed(event)
+            outcome = await turn.join()
+            answer.finish(outcome)
+        return outcome
+
+    try:
+        outcome = seat.bridge.run(watch, on_interrupt=turn.cancel)
+    except StoppedCell:
+        if not turn.is_done:  # the second interrupt: running tools aren't waited for
+            turn.abandon()
+        raise
+    match outcome:
+        case Completed(reply=reply):
+            return reply
+        case Cancelled():
+            raise StoppedCell("stopped")
+        case Failed(error=error, reply=reply):
+            complain(error.message)
+            if keeps_going:
+                return reply
+            raise FailedCell(error.message)
+        case Panicked(error=error):
+            raise error
+        case _:
+            assert_never(outcome)
