@@ -145,7 +145,8 @@ async def _ask(session: Session, text: str) -> None:
 def _slot_line(slot: SlotMeta) -> str:
     mark = "*" if slot.is_current else " "
     origin = f"  from {slot.parent_id} at turn {slot.forked_at_turn}" if slot.parent_id else ""
-    return f"  {slot.slot_id} {mark:<2} {slot.turns} turns  {slot.tokens:,} tokens{origin}"
+    turns = f"{slot.turns} turn{'' if slot.turns == 1 else 's'}"
+    return f"  {slot.slot_id:<10}{mark} {turns:<8} {slot.tokens:>6,} tokens{origin}"
 
 
 def _show_context(session: Session) -> None:

@@ -49,7 +49,7 @@ def test_demo_is_a_conversation_in_two_slots(
         "30 → 4 tokens",
         f"[option-a] {cli.FOLLOW_UP}",
         "They move together.",
-        "option-a *",
+        "option-a  * 1 turn ",
         "from default at turn 1",
         "context of option-a",
         "history",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -112,3 +113,27 @@ def hello_stream(text: str = "Hello") -> httpx.Response:
         b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
         b"data: [DONE]\n\n",
     )
+
+
+SHORT = Timeouts(connect_s=1, first_token_s=0.5, between_tokens_s=0.3)
+
+
+def at(base_url: str, **more: Any) -> OpenAICompatible:
+    settings: dict[str, Any] = {
+        "api_key": KEY,
+        "key_name": "OPENAI_API_KEY",
+        "timeouts": SHORT,
+        "retry": QUICK,
+        **more,
+    }
+    return OpenAICompatible("openai", base_url=base_url, **settings)
+
+
+def answer_of(provider: Provider, request: ChatRequest | None = None) -> Gathered:
+    async def run() -> Gathered:
+        try:
+            return await gather(provider, request)
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from agent_magics.core.messages import TokenUsage
+from agent_magics.providers.wire import ServerEvent, server_events
 from tests.providers.answers import Gathered, ask, gather, server, streamed
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -49,15 +51,36 @@ def answer_to(*chunks: str) -> Gathered:
     return asyncio.run(answers_for([body]))[0]
 
 
+async def events_of(*reads: bytes) -> list[ServerEvent]:
+    async def chunks() -> AsyncIterator[bytes]:
+        for read in reads:
+            yield read
+
+    return [event async for event in server_events(chunks())]
+
+
 @pytest.mark.req("inv14")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_corpus_gives_the_right_answer_cut_at_every_byte(case: dict[str, Any]) -> None:
-    """Whole, byte by byte, and in two reads at each place, the answer is the same."""
+def test_corpus_gives_the_right_answer(case: dict[str, Any]) -> None:
+    """Whole and byte by byte, through the provider."""
     body = base64.b64decode(case["body_b64"])
     reads = [(body,), tuple(body[i : i + 1] for i in range(len(body)))]
-    reads += [(body[:cut], body[cut:]) for cut in range(1, len(body))]
     for answer in asyncio.run(answers_for(reads)):
         assert seen(answer) == case["expect"]
+
+
+@pytest.mark.req("inv14")
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_corpus_is_the_same_events_cut_at_every_byte(case: dict[str, Any]) -> None:
+    """Two reads with any cut between them give what one read gives."""
+    body = base64.b64decode(case["body_b64"])
+
+    async def run() -> None:
+        whole = await events_of(body)
+        for cut in range(1, len(body)):
+            assert await events_of(body[:cut], body[cut:]) == whole
+
+    asyncio.run(run())
 
 
 def test_bare_carriage_returns_end_lines() -> None:
