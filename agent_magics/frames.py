@@ -20,7 +20,6 @@ from agent_magics.core.events import (
     IncompleteCause,
     LedgerEvent,
     MemorySet,
-    Metadata,
     Payload,
     Retry,
     Rewind,
@@ -34,7 +33,6 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import (
     Assistant,
-    File,
     System,
     ToolResult,
     User,
@@ -76,6 +74,7 @@ TURN_COLUMNS: Mapping[str, str] = {
     "user_text": "string",
     "assistant_text": "string",
     "tool_calls": "Int64",
+    "requests": "Int64",
     "input_tokens": "Int64",
     "output_tokens": "Int64",
     "model": "category",
@@ -90,7 +89,7 @@ _BY_CAUSE: Mapping[IncompleteCause | None, Outcome] = {
     None: "failed",
     "stopped": "stopped",
     "process ended": "interrupted",
-    "connection lost": "failed",
+    "connection lost": "interrupted",
     "failed": "failed",
     "limit reached": "failed",
     "cut by length": "completed",
@@ -164,7 +163,7 @@ def _event_rows(state: SessionState) -> Iterable[dict[str, Any]]:
         }
 
 
-def _text(payload: Payload) -> str | None:  # noqa: PLR0911 - one line a kind
+def _text(payload: Payload) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line a kind
     """What a person reads of an event; None where it says nothing in words."""
     match payload:
         case UserMessage(content=content) | AssistantMessage(content=content):
@@ -193,3 +192,184 @@ def _text(payload: Payload) -> str | None:  # noqa: PLR0911 - one line a kind
             return answer
         case _:
             return None
+
+
+class _Turn:
+    """What one turn's events add up to."""
+
+    def __init__(self, turn_id: str, slot_uid: str | None) -> None:
+        self.turn_id = turn_id
+        self.slot_uid = slot_uid
+        self.started: LedgerEvent | None = None
+        self.ended_at: datetime | None = None
+        self.outcome: Outcome | None = None
+        self.answers: list[str] = []
+        self.calls = 0
+        self.requests = 0
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.model: str | None = None
+
+    def add(self, event: LedgerEvent) -> None:
+        """Take in the turn's next event."""
+        payload = event.payload
+        match payload:
+            case UserMessage():
+                self.started = self.started or event
+            case AssistantMessage():
+                self._answered(payload)
+            case ToolCalled():
+                self.calls += 1
+                self.outcome = None  # after its results the model speaks again
+            case ToolAnswered() | SystemMessage():
+                pass
+            case Usage(purpose="turn"):
+                self.requests += 1
+                self.input_tokens = _added(self.input_tokens, payload.input_tokens)
+                self.output_tokens = _added(self.output_tokens, payload.output_tokens)
+            case _:
+                return
+        self.ended_at = event.created_at
+
+    def _answered(self, answer: AssistantMessage) -> None:
+        text = text_of(answer.content)
+        if text:
+            self.answers.append(text)
+        if answer.model:
+            self.model = f"{answer.provider}:{answer.model}" if answer.provider else answer.model
+        is_whole = answer.status == "complete"
+        self.outcome = "completed" if is_whole else _BY_CAUSE[answer.cause]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, from the question to the last word; None while it runs."""
+        if self.started is None or self.ended_at is None or self.outcome is None:
+            return None
+        return (self.ended_at - self.started.created_at).total_seconds()
+
+
+def _turn_rows(state: SessionState) -> Iterable[dict[str, Any]]:
+    slots = {slot.uid: slot for slot in state.slots}
+    places = _places(slots, state.events)
+    for turn in _turns(state.events):
+        if turn.started is None:
+            continue  # a turn counts once its question is recorded (decision 8)
+        question = turn.started.payload
+        assert isinstance(question, UserMessage)
+        slot = slots.get(turn.slot_uid or "")
+        index, is_in_view = places[turn.turn_id]
+        yield {
+            "session_id": state.row.session_id,
+            "session": state.row.title,
+            "slot": None if slot is None else slot.slot_id,
+            "turn_id": turn.turn_id,
+            "turn_index": index,
+            "started_at": turn.started.created_at,
+            "ended_at": None if turn.outcome is None else turn.ended_at,
+            "seconds": turn.seconds,
+            "outcome": turn.outcome,
+            "user_text": text_of(question.content),
+            "assistant_text": "\n\n".join(turn.answers) if turn.answers else None,
+            "tool_calls": turn.calls,
+            "requests": turn.requests,
+            "input_tokens": turn.input_tokens,
+            "output_tokens": turn.output_tokens,
+            "model": turn.model,
+            "is_in_view": is_in_view,
+        }
+
+
+def _turns(events: Iterable[LedgerEvent]) -> Iterable[_Turn]:
+    turns: dict[str, _Turn] = {}
+    for event in events:
+        if event.turn_id is None:
+            continue
+        turn = turns.get(event.turn_id)
+        if turn is None:
+            turn = turns[event.turn_id] = _Turn(event.turn_id, event.slot_uid)
+        turn.add(event)
+    return turns.values()
+
+
+class _Start(Value):
+    """Where a turn begins."""
+
+    seq: int
+    turn_id: str
+
+
+def _places(
+    slots: Mapping[str, Slot], events: Sequence[LedgerEvent]
+) -> dict[str, tuple[int, bool]]:
+    """Tell each turn's number in its slot's lineage, and whether the slot still shows it."""
+    moves = _moves(events)
+    places: dict[str, tuple[int, bool]] = {}
+    for uid in moves:
+        view: list[_Start] = []
+        removed: dict[int, list[_Start]] = {}
+        numbers: dict[str, int] = {}
+        for at, bound in _lineage(uid, slots):
+            for event in moves.get(at, ()):
+                if bound is not None and event.seq > bound:
+                    break
+                view = _moved(event, view, removed)
+                if at == uid and event.turn_id and isinstance(event.payload, UserMessage):
+                    numbers[event.turn_id] = len(view)
+        in_view = {start.turn_id for start in view}
+        places.update((turn, (index, turn in in_view)) for turn, index in numbers.items())
+    return places
+
+
+def _moves(events: Iterable[LedgerEvent]) -> Mapping[str, list[LedgerEvent]]:
+    """Keep, by slot, the events that begin turns or change the view."""
+    moves: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
+    begun: set[str] = set()
+    for event in events:
+        match event.payload:
+            case UserMessage() if event.turn_id and event.turn_id not in begun:
+                begun.add(event.turn_id)
+            case Rewind() | Clear():
+                pass
+            case _:
+                continue
+        moves[event.slot_uid or ""].append(event)
+    return moves
+
+
+def _moved(
+    event: LedgerEvent, view: list[_Start], removed: dict[int, list[_Start]]
+) -> list[_Start]:
+    """Give the turns in view after an event (decisions 8, 25)."""
+    match event.payload:
+        case Rewind(to_seq=to_seq, undoes=undoes):
+            removed[event.seq] = [start for start in view if start.seq > to_seq]
+            kept = [start for start in view if start.seq <= to_seq]
+            back = [] if undoes is None else removed.pop(undoes, [])
+            return sorted([*kept, *back], key=lambda start: start.seq)
+        case Clear():
+            removed[event.seq] = view
+            return []
+        case _:
+            return [*view, _Start(seq=event.seq, turn_id=event.turn_id or "")]
+
+
+def _lineage(uid: str, slots: Mapping[str, Slot]) -> list[tuple[str, int | None]]:
+    """List a slot and those above it, the oldest first, each with its last inherited seq."""
+    chain: list[tuple[str, int | None]] = []
+    bound: int | None = None
+    at: str | None = uid
+    while at is not None and all(at != seen for seen, _ in chain):
+        chain.append((at, bound))
+        slot = slots.get(at)
+        if slot is None or slot.parent_uid is None:
+            break
+        bound = slot.fork_seq if bound is None else min(bound, slot.fork_seq)
+        at = slot.parent_uid
+    return chain[::-1]
+
+
+def _added(total: int | None, more: int | None) -> int | None:
+    """Add what is known; None only where nothing is."""
+    if more is None:
+        return total
+    return more if total is None else total + more
