@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
+import pandas as pd
 import pytest
+from msgspec import structs
 
 from agent_magics.core.config import AgentConfig
+from agent_magics.core.events import (
+    Approval,
+    AssistantMessage,
+    Clear,
+    Imported,
+    LedgerEvent,
+    MemorySet,
+    Metadata,
+    Payload,
+    Retry,
+    Rewind,
+    SlotChanged,
+    SystemMessage,
+    ToolAnswered,
+    ToolCalled,
+    Usage,
+    kind_of,
+)
+from agent_magics.core.messages import ToolOutput, ToolResult
 from agent_magics.core.ports import SessionRow, SessionState
+from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.frames import EVENT_COLUMNS, TURN_COLUMNS, Frames
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import AgentBuilder
+from agent_magics.testing import assistant, user
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
@@ -90,3 +114,150 @@ def test_frames_say_what_happened() -> None:
         assert events.loc[events["kind"] == "tool_result", "text"].tolist() == ["pong"]
 
     asyncio.run(scene())
+
+
+def decode(text: str) -> Payload:
+    payload: Payload = msgspec.json.decode(text, type=Payload)
+    return payload
+
+
+def said(seq: int, turn: str, payload: Payload, slot: str = "u1") -> LedgerEvent:
+    at = NOW + timedelta(seconds=seq)
+    return LedgerEvent(seq=seq, payload=payload, created_at=at, slot_uid=slot, turn_id=turn)
+
+
+def moved(seq: int, payload: Payload, slot: str = "u1") -> LedgerEvent:
+    return LedgerEvent(seq=seq, payload=payload, created_at=NOW, slot_uid=slot)
+
+
+def state_of(*events: LedgerEvent, slots: tuple[Slot, ...] = ()) -> SessionState:
+    main = Slot(uid="u1", slot_id="default", config=SlotConfig(), created_at=NOW)
+    return structs.replace(EMPTY, events=events, slots=(main, *slots))
+
+
+def turns_of(*events: LedgerEvent, slots: tuple[Slot, ...] = ()) -> dict[str, Any]:
+    """The turns of a ledger, by turn id."""
+    frame = Frames(lambda: [state_of(*events, slots=slots)]).turns()
+    return {str(row["turn_id"]): row for row in frame.to_dict("records")}
+
+
+@pytest.mark.req("D1", "dec8", "dec25")
+def test_rewound_numbers_are_given_again() -> None:
+    """A rewound turn leaves the view and its number; undoing brings it back; a clear empties it."""
+    events = [
+        said(1, "a", user("1")),
+        said(2, "b", user("2")),
+        moved(3, Rewind(to_seq=1)),
+        said(4, "c", user("2 again")),
+    ]
+    rows = turns_of(*events)
+    assert [(rows[turn]["turn_index"], rows[turn]["is_in_view"]) for turn in "abc"] == [
+        (1, True), (2, False), (2, True),
+    ]  # fmt: skip
+    undone = turns_of(*events, moved(5, Rewind(to_seq=1, undoes=3)), said(6, "d", user("3")))
+    assert [undone[turn]["is_in_view"] for turn in "abcd"] == [True, True, False, True]
+    assert undone["d"]["turn_index"] == 3
+    cleared = turns_of(*events, moved(5, Clear()), said(6, "d", user("new")))
+    assert [cleared[turn]["is_in_view"] for turn in "abcd"] == [False, False, False, True]
+    assert cleared["d"]["turn_index"] == 1
+
+
+@pytest.mark.req("D1", "dec8", "dec17")
+def test_a_child_counts_on_from_its_fork_whatever_the_parent_does() -> None:
+    """Inherited turns count, later ones of the parent and its rewinds don't; deleted slots show."""
+    child = Slot(
+        uid="u2", slot_id="side", config=SlotConfig(), created_at=NOW,
+        parent_uid="u1", fork_seq=2, deleted=True,
+    )  # fmt: skip
+    rows = turns_of(
+        said(1, "a", user("1")),
+        said(2, "b", user("2")),
+        said(3, "c", user("3")),
+        moved(4, Rewind(to_seq=1)),
+        said(5, "x", user("3 of the child"), "u2"),
+        slots=(child,),
+    )
+    assert (rows["x"]["slot"], rows["x"]["turn_index"]) == ("side", 3)
+    assert rows["x"]["is_in_view"]
+    assert not rows["b"]["is_in_view"]
+
+
+ENDS: dict[str, tuple[Payload, Any]] = {
+    "whole": (assistant("yes"), "completed"),
+    "stopped": (AssistantMessage(content=(), status="incomplete", cause="stopped"), "stopped"),
+    "killed": (
+        AssistantMessage(content=(), status="incomplete", cause="process ended"),
+        "interrupted",
+    ),
+    "failed": (AssistantMessage(content=(), status="incomplete", cause="failed"), "failed"),
+    "running": (ToolCalled(call_id="x", tool_name="f", arguments={}), None),
+}
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize("end", ENDS)
+def test_the_outcome_is_how_the_last_answer_ended(end: str) -> None:
+    """A turn without an end yet has neither outcome, time of end nor duration."""
+    last, outcome = ENDS[end]
+    row = turns_of(said(1, "a", user("q")), said(2, "a", assistant("first")), said(3, "a", last))[
+        "a"
+    ]
+    if outcome is None:
+        assert pd.isna([row["outcome"], row["ended_at"], row["seconds"]]).all()
+    else:
+        assert (row["outcome"], row["seconds"]) == (outcome, 2.0)
+
+
+@pytest.mark.req("D1", "dec42")
+def test_only_the_turns_own_requests_count() -> None:
+    """Summaries made meanwhile cost no turn anything; unknown isn't zero."""
+
+    def spent(purpose: Any, tokens: int | None) -> Usage:
+        return Usage(
+            purpose=purpose, provider="p", model="m", input_tokens=tokens, output_tokens=tokens
+        )
+
+    rows = turns_of(
+        said(1, "a", user("q")), said(2, "a", assistant("a")), said(3, "a", spent("turn", 5)),
+        said(4, "a", spent("turn", None)), said(5, "a", spent("compaction", 900)),
+        said(6, "b", user("q")), said(7, "b", spent("turn", None)),
+    )  # fmt: skip
+    assert (rows["a"]["input_tokens"], rows["a"]["requests"]) == (5, 2)
+    assert pd.isna(rows["b"]["input_tokens"])
+
+
+@pytest.mark.req("D1")
+def test_every_kind_of_event_makes_a_row() -> None:
+    """Each kind is shown with its payload whole; steering and odd slots change nothing."""
+    payloads: list[Payload] = [
+        user("q"), structs.replace(user("more"), is_steering=True), assistant("a"),
+        ToolCalled(call_id="x", tool_name="f", arguments=None, raw="{oops"),
+        ToolAnswered(call_id="x", tool_name="f", output=ToolOutput(content="4")),
+        SystemMessage(text="note"),
+        Imported(message=ToolResult(call_id="x", tool_name="f", content="5")),
+        Metadata(key="session_config", value={"a": 1}), SlotChanged(action="created", slot_id="s"),
+        Rewind(to_seq=0), Clear(), MemorySet(key="k", value="v"), MemorySet(key="k", value=None),
+        Usage(purpose="turn", provider="p", model="m"),
+        Retry(provider="p", model="m", attempt=1, reason="busy", wait_ms=5),
+        Approval(call_id="x", tool_name="f", answer="yes"),
+    ]  # fmt: skip
+    events = [said(seq, "a", payload, "gone") for seq, payload in enumerate(payloads, 1)]
+    frame = Frames(lambda: [state_of(*events)]).events()
+    assert set(frame["kind"]) == {kind_of(kind_made) for kind_made in payloads}
+    assert len(set(frame["kind"])) == len(get_args(Payload))
+    assert frame["text"].fillna("-").tolist() == [
+        "q", "more", "a", "{oops", "4", "note", "5", "-", "created s", "-", "-", "k: v",
+        "k deleted", "-", "busy", "yes",
+    ]  # fmt: skip
+    assert frame["slot"].isna().all()
+    assert [decode(text) for text in frame["payload"]] == payloads
+
+
+@pytest.mark.req("D1")
+def test_sessions_stand_one_after_the_other() -> None:
+    """A frame over several sessions keeps them apart, the same turn ids included."""
+    first = state_of(said(1, "a", user("one")))
+    second = structs.replace(first, row=structs.replace(EMPTY.row, session_id="s2", title="T"))
+    frame = Frames(lambda: [first, second]).turns()
+    assert frame["session_id"].tolist() == ["s", "s2"]
+    assert frame["session"].fillna("-").tolist() == ["-", "T"]
