@@ -33,7 +33,7 @@ check: $(VENV)/.test ## Run every linter; CI runs the same
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.test ## Let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +62,7 @@ def _kernel(folder: Path) -> Iterator[BlockingKernelClient]:
         "PYTHONPATH": str(Path.cwd()),
     }
     manager = KernelManager()
-    manager.start_kernel(env=environment)
+    manager.start_kernel(env=environment, stderr=subprocess.DEVNULL)
     client = manager.blocking_client()
     client.start_channels()
     try:

@@ -32,7 +32,7 @@ def _line(row: Row) -> str:
     ours, floor = statistics.median(row.ours_ms), statistics.median(row.floor_ms)
     return (
         f"| {row.what} | {_shown(ours)} | {_shown(max(row.ours_ms))} | {row.floor}"
-        f" | {_shown(floor)} | {row.ratio:.1f} |"
+        f" | {_shown(floor)} | {row.ratio:.2g} |"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -72,7 +73,9 @@ def test_imports_go_downward_only() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     if not linter.exists():
         pytest.skip("needs import-linter, of the extra `dev`")
-    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -125,3 +128,16 @@ def test_every_error_code_is_explained() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     codes = {kind.code for kind in kinds if issubclass(kind, errors.AgentError)}
     assert {code for code in codes if f"| `{code}` |" not in page} == set()
+
+
+@pytest.mark.req("T1")
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_tutorials_hold_outputs_and_no_machine_facts(path: Path) -> None:
+    """A tutorial reads well where nothing runs: it was run whole, without errors, and cleaned."""
+    notebook = json.loads(path.read_text("utf-8"))
+    assert notebook["metadata"]["language_info"] == {"name": "python"}
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert [cell["id"] for cell in code if "execution" in cell["metadata"]] == []
+    kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+    assert "error" not in kinds
