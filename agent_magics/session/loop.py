@@ -38,10 +38,11 @@ class Handle(Generic[T]):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._task: asyncio.Task[T] | None = None
+        self._is_cancelled = False
         self._ended: Future[T] = Future()
 
     def cancel(self) -> None:
-        """Ask the task to end; nothing happens where it has."""
+        """Ask the task to end, once: asking again would break into its cleanup."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel_task)
 
@@ -65,7 +66,8 @@ class Handle(Generic[T]):
         self._task.add_done_callback(self._end)
 
     def _cancel_task(self) -> None:
-        if self._task is not None:
+        if self._task is not None and not self._is_cancelled:
+            self._is_cancelled = True
             self._task.cancel()
 
     def _end(self, task: asyncio.Task[T]) -> None:
@@ -151,7 +153,7 @@ class SessionLoop:
         handle = self.post(forward())
         handle.add_done_callback(lambda: _wake(caller, news))
         try:
-            with self._served(caller):
+            with self._served(caller, handle):
                 is_over = False
                 while not is_over:
                     is_over = handle.done()  # looked at before the inbox, or the last item is lost
@@ -194,12 +196,12 @@ class SessionLoop:
         caller, news = asyncio.get_running_loop(), asyncio.Event()
         handle.add_done_callback(lambda: _wake(caller, news))
         try:
-            with self._served(caller):
+            with self._served(caller, handle):
                 while not handle.done():
                     await _tick(news)
         except asyncio.CancelledError:
             handle.cancel()
-            with self._served(caller), self._hurried(news) as hurry:
+            with self._served(caller, handle), self._hurried(news) as hurry:
                 while not handle.done() and not hurry:
                     await _tick(news)
             raise
@@ -215,8 +217,12 @@ class SessionLoop:
         with self.main.hurried_by(stop) if self.main.is_here() else nullcontext():
             yield hurry
 
-    def _served(self, caller: asyncio.AbstractEventLoop) -> AbstractContextManager[None]:
-        return self.main.served_by(caller) if self.main.is_here() else nullcontext()
+    def _served(
+        self, caller: asyncio.AbstractEventLoop, handle: Handle[Any]
+    ) -> AbstractContextManager[None]:
+        if not self.main.is_here():
+            return nullcontext()
+        return self.main.served_by(caller, handle.cancel)
 
     def _check(self) -> None:
         if self._was_forked:

@@ -76,7 +76,7 @@ class MainThread:
         self._thread = threading.main_thread()
         # not SimpleQueue: a signal at the end of its timeout makes get() wait for ever (3.11)
         self._jobs: queue.Queue[_Job | None] = queue.Queue()
-        self._loops: list[asyncio.AbstractEventLoop] = []
+        self._servers: list[tuple[asyncio.AbstractEventLoop, Callable[[], None] | None]] = []
         self._pumps: list[_Pump] = []
         self._depth = 0
         self._hurried: list[Callable[[], None]] = []
@@ -96,7 +96,7 @@ class MainThread:
             return work()
         job = _Job(work)
         self._jobs.put(job)
-        for loop in reversed(self._loops):
+        for loop, _ in reversed(self._servers):
             with suppress(RuntimeError):  # that loop was closed meanwhile
                 loop.call_soon_threadsafe(self._serve_queued)
                 break
@@ -104,14 +104,21 @@ class MainThread:
         return result
 
     @contextmanager
-    def served_by(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Let `loop`, which runs on the main thread, serve work while nobody pumps."""
-        self._loops.append(loop)
+    def served_by(
+        self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        """Let `loop`, which runs on the main thread, serve work while nobody pumps.
+
+        SIGINT during such work calls `on_interrupt` before the work hears of it: whoever waits
+        for its result must not go on with it.
+        """
+        server = (loop, on_interrupt)
+        self._servers.append(server)
         loop.call_soon_threadsafe(self._serve_queued)
         try:
             yield
         finally:
-            self._loops.remove(loop)
+            self._servers.remove(server)
 
     def pump(
         self, start: Callable[[], W], *, on_interrupt: Callable[[], None] | None = None
@@ -224,6 +231,9 @@ class MainThread:
         depth = self._depth
 
         def tell_and_raise(signum: int, frame: FrameType | None) -> None:
+            for _, on_interrupt in self._servers:
+                if on_interrupt:
+                    on_interrupt()
             if callable(old):
                 old(signum, frame)
             if self._depth > depth:

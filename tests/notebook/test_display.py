@@ -48,10 +48,10 @@ REPLY = Reply(
 @pytest.fixture
 def outputs(shell: Any) -> list[dict[str, Any]]:
     """What the front end gets, in order."""
-    publisher = CapturingDisplayPublisher()
+    publisher = CapturingDisplayPublisher()  # type: ignore[no-untyped-call]
     publisher.outputs = []
     shell.display_pub = publisher
-    return publisher.outputs  # type: ignore[no-any-return]
+    return publisher.outputs
 
 
 def event(payload: TurnPayload) -> AgentEvent:

@@ -1,0 +1,123 @@
+"""Real kernels for tests: started, driven over their sockets, interrupted, shut down."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PATIENCE_S = 60.0
+
+
+class Cell:
+    """What one executed cell gave: its reply and what was published for it, in order."""
+
+    def __init__(self, reply: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+        self.status = reply["content"]["status"]
+        self.reply = reply["content"]
+        self.messages = messages
+
+    @property
+    def text(self) -> str:
+        """Everything that was printed."""
+        return "".join(m["content"]["text"] for m in self.messages if m["msg_type"] == "stream")
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The contents of one kind of message."""
+        return [m["content"] for m in self.messages if m["msg_type"] == kind]
+
+
+class Kernel:
+    """A running kernel and its client."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager = manager
+        self.client = client
+
+    def start(self, code: str, *, cell_id: str | None = None, allow_stdin: bool = True) -> str:
+        """Queue a cell; give its message id."""
+        message = self.client.session.msg(
+            "execute_request",
+            {
+                "code": code,
+                "silent": False,
+                "store_history": True,
+                "user_expressions": {},
+                "allow_stdin": allow_stdin,
+                "stop_on_error": True,
+            },
+        )
+        message["metadata"] = {"cellId": cell_id} if cell_id else {}
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    def wait_text(self, text: str) -> None:
+        """Wait until a cell that runs has printed `text`; its messages are dropped."""
+        seen = ""
+        while text not in seen:
+            message = self.client.get_iopub_msg(timeout=PATIENCE_S)
+            if message["msg_type"] == "stream":
+                seen += message["content"]["text"]
+
+    def finish(self, message_id: str) -> Cell:
+        """Wait for a queued cell."""
+        messages: list[dict[str, Any]] = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE_S)
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            messages.append(message)
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+        while True:
+            reply = self.client.get_shell_msg(timeout=PATIENCE_S)
+            if reply["parent_header"].get("msg_id") == message_id:
+                return Cell(reply, messages)
+
+    def run(self, code: str, *, cell_id: str | None = None, allow_stdin: bool = True) -> Cell:
+        """Run a cell to its end."""
+        return self.finish(self.start(code, cell_id=cell_id, allow_stdin=allow_stdin))
+
+    def ok(self, code: str) -> str:
+        """Run a cell that must work; give what it printed."""
+        cell = self.run(code)
+        assert cell.status == "ok", cell.reply
+        return cell.text
+
+    def interrupt(self) -> float:
+        """Press the button; give the time, to measure from."""
+        self.manager.interrupt_kernel()
+        return time.monotonic()
+
+    def drop_messages(self) -> None:
+        """Forget what was published so far."""
+        while True:
+            try:
+                self.client.get_iopub_msg(timeout=0.1)
+            except queue.Empty:
+                return
+
+
+@contextmanager
+def kernel(env: dict[str, str]) -> Iterator[Kernel]:
+    """Run a kernel that imports the package from the tree."""
+    manager = KernelManager(kernel_name="python3")
+    assert manager.kernel_spec
+    manager.kernel_spec.argv[0] = sys.executable
+    manager.start_kernel(env={**env, "PYTHONPATH": str(ROOT)}, cwd=str(ROOT))
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=PATIENCE_S)
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
