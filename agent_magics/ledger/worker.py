@@ -49,11 +49,15 @@ class Worker:
             return await asyncio.shield(waiter)
         except asyncio.CancelledError:
             if not future.cancel():
+                if undo is not None:
+                    future.add_done_callback(lambda done: self._undo(done, undo))
                 await asyncio.wait([waiter])
-                if undo is not None and not waiter.exception():
-                    done = waiter.result()
-                    self.submit(lambda: undo(done))
             raise
+
+    def _undo(self, done: Future[T], undo: Callable[[T], object]) -> None:
+        if done.exception() is None:
+            result = done.result()
+            self.submit(lambda: undo(result))
 
     def stop(self) -> None:
         """Let the thread end once everything queued is done; wait for nothing."""
