@@ -107,9 +107,7 @@ class Seat:
             # anywidget takes a moment to import, and terminals never need it.
             from agent_magics.notebook.widgets import Views  # noqa: PLC0415
 
-            self._views = Views(
-                self.session(), self.bridge.main, on_switch=lambda _slot: self.note_switch()
-            )
+            self._views = Views(self.session(), on_switch=lambda _slot: self.note_switch())
         return self._views
 
     def note_switch(self) -> None:

@@ -17,7 +17,6 @@ import msgspec
 import traitlets
 
 from agent_magics.core.errors import AgentError
-from agent_magics.core.ports import OnMain
 from agent_magics.notebook.state import Session as StateSource
 from agent_magics.notebook.state import SessionState, session_state
 from agent_magics.notebook.text import budget_html, budget_text, slots_html, slots_text
@@ -101,12 +100,12 @@ class TokenBudget(_View):
 class Views:
     """The live views of one session; made on the main thread, `close()` ends them.
 
-    `on_switch` is told of every slot that a click went to.
+    `on_switch` is told of every slot that a click went to. Traits are set on the session's thread:
+    the kernel's own may be busy with a cell, and its sockets are fed by a thread of their own.
     """
 
-    def __init__(self, session: Session, main: OnMain, *, on_switch: Callable[[str], None]) -> None:
+    def __init__(self, session: Session, *, on_switch: Callable[[str], None]) -> None:
         self._session = session
-        self._main = main
         self._on_switch = on_switch
         self._is_stale = False
         self._pushing: asyncio.Task[None] | None = None
@@ -151,17 +150,14 @@ class Views:
         try:
             await self._session.switch_slot(slot)
         except AgentError as error:
-            await self._set_notice(error.message)
+            self._set_notice(error.message)
         else:
             self._on_switch(slot)
-            await self._set_notice("")
+            self._set_notice("")
 
-    async def _set_notice(self, notice: str) -> None:
-        def show() -> None:
-            for view in self._made:
-                view.notice = notice
-
-        await self._main.call(show)
+    def _set_notice(self, notice: str) -> None:
+        for view in self._made:
+            view.notice = notice
 
     def _changed(self) -> None:
         """Hear of news, on the session's loop; one task pushes them, not too often."""
@@ -177,11 +173,8 @@ class Views:
             state = session_state(self._session)
             took_s = loop.time() - began
 
-            def show(state: dict[str, Any] = state) -> None:
-                for view in self._made:
-                    view.state = state
-
-            await self._main.call(show)
+            for view in self._made:
+                view.state = state
             await asyncio.sleep(max(PUSH_INTERVAL_S, took_s * SHARE_OF_LOOP))
 
 

@@ -22,8 +22,7 @@ def shell() -> Iterator[Any]:
     Shells.clear_instance()
     shell = Shells.instance(config=Config({"HistoryManager": {"enabled": False}}))
     yield shell
-    atexit.unregister(shell.atexit_operations)
-    shell.atexit_operations()
+    atexit.unregister(shell.atexit_operations)  # it would collect garbage once a test
     Shells.clear_instance()
 
 

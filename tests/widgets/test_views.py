@@ -21,4 +21,5 @@ def test_views_draw_the_session_state() -> None:
         [node, "--test", str(HERE / "views.test.mjs")], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout
-    assert "# pass 20" in ran.stdout
+    assert "# fail 0" in ran.stdout
+    assert "# pass 0" not in ran.stdout

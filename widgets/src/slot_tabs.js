@@ -15,13 +15,14 @@ const STYLE = `
 .am-tabs__head { color: var(--jp-ui-font-color2, inherit); margin: 0 0 6px; overflow-wrap: anywhere; }
 .am-tabs__list { display: flex; flex-wrap: wrap; gap: 6px; }
 .am-tabs__tab { font: inherit; color: inherit; text-align: left; cursor: pointer; max-width: 100%;
+  display: flex; flex-direction: column;
   padding: 6px 10px; border-radius: 4px; overflow-wrap: anywhere;
   border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5));
   background: var(--jp-layout-color1, transparent); }
 .am-tabs__tab:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
-.am-tabs__tab:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 1px; }
-.am-tabs__tab[aria-selected="true"] { border-color: var(--jp-brand-color1, Highlight);
-  box-shadow: inset 0 3px 0 var(--jp-brand-color1, Highlight); }
+.am-tabs__tab:focus-visible { outline: 2px solid var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); outline-offset: 1px; }
+.am-tabs__tab[aria-selected="true"] { border-color: var(--jp-brand-color1, var(--vscode-focusBorder, LinkText));
+  box-shadow: inset 0 3px 0 var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); }
 .am-tabs__name { display: block; font-weight: 600; }
 .am-tabs__branch { font-weight: 400; color: var(--jp-ui-font-color2, inherit); }
 .am-tabs__facts, .am-tabs__from { display: block; font-size: .9em;
