@@ -15,75 +15,18 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from agent_magics.core.errors import AgentError, AgentShutdown
+from agent_magics.session.handle import DaemonThreads, Handle
 from agent_magics.session.main_thread import TICK_S, MainThread
 
 __all__ = ["Handle", "MainThread", "SessionLoop", "background_loop", "hop_iter", "hops", "run"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
-CLOSE_PATIENCE_S = 1.5
-
-
-class Handle(Generic[T]):
-    """A coroutine under way on the session's loop. Every method may be called from any thread.
-
-    `done()` holds only after the task's own cleanup, also after `cancel()`.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._task: asyncio.Task[T] | None = None
-        self._is_cancelled = False
-        self._ended: Future[T] = Future()
-
-    def cancel(self) -> None:
-        """Ask the task to end, once: asking again would break into its cleanup."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cancel_task)
-
-    def done(self) -> bool:
-        return self._ended.done()
-
-    def result(self) -> T:
-        """Wait, and give back or raise what the coroutine did (CancelledError included)."""
-        return self._ended.result()
-
-    def wait(self) -> None:
-        """Wait until the coroutine has ended, whatever became of it."""
-        self._ended.exception()
-
-    def add_done_callback(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once it has ended: on the session's thread, or now where it has."""
-        self._ended.add_done_callback(lambda _: callback())
-
-    def _start(self, coro: Coroutine[Any, Any, T], context: contextvars.Context) -> None:
-        self._task = self._loop.create_task(coro, context=context)
-        self._task.add_done_callback(self._end)
-
-    def _cancel_task(self) -> None:
-        if self._task is not None and not self._is_cancelled:
-            self._is_cancelled = True
-            self._task.cancel()
-
-    def _end(self, task: asyncio.Task[T]) -> None:
-        if self._ended.done():
-            return
-        if task.cancelled():
-            self._ended.set_exception(asyncio.CancelledError())
-        elif error := task.exception():
-            self._ended.set_exception(error)
-        else:
-            self._ended.set_result(task.result())
-
-    def give_up(self) -> None:
-        """End for those who wait, though the task didn't end in time."""
-        if not self._ended.done():
-            self._ended.set_exception(AgentShutdown())
+CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all (decision 50)
 
 
 class SessionLoop:
@@ -92,7 +35,7 @@ class SessionLoop:
     def __init__(self) -> None:
         self.main = MainThread()
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(_DaemonThreads())
+        self._loop.set_default_executor(DaemonThreads())
         self._handles: set[Handle[Any]] = set()
         self._was_forked = False
         self._is_closing = False
@@ -113,7 +56,7 @@ class SessionLoop:
         handle: Handle[T] = Handle(self._loop)
         try:
             self._check()
-            self._loop.call_soon_threadsafe(handle._start, coro, contextvars.copy_context())  # noqa: SLF001 - the other half of one thing
+            self._loop.call_soon_threadsafe(handle.start, coro, contextvars.copy_context())
         except AgentError:
             coro.close()
             raise
@@ -199,7 +142,9 @@ class SessionLoop:
             with self._served(caller, handle):
                 while not handle.done():
                     await _tick(news)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as stopped:
+            # IPython asks an error for its own traceback: a stopped cell has none (decision 11)
+            stopped._render_traceback_ = list  # type: ignore[attr-defined]
             handle.cancel()
             with self._served(caller, handle), self._hurried(news) as hurry:
                 while not handle.done() and not hurry:
@@ -259,24 +204,6 @@ class SessionLoop:
     def mark_forked(self) -> None:
         """Refuse all work from now on: the thread stayed in the parent process (decision 50)."""
         self._was_forked = True
-
-
-class _DaemonThreads(ThreadPoolExecutor):
-    """A loop's default executor (name look-ups use it) that never delays the interpreter's end."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future: Future[T] = Future()
-
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001 - it belongs to who submitted
-                future.set_exception(error)
-
-        threading.Thread(target=work, name="agent-magics-worker", daemon=True).start()
-        return future
 
 
 @functools.cache

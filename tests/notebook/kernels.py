@@ -89,6 +89,8 @@ class Kernel:
     def ok(self, code: str) -> str:
         """Run a cell that must work; give what it printed."""
         cell = self.run(code)
+        while cell.status == "aborted":  # an error before it still empties the queue
+            cell = self.run(code)
         assert cell.status == "ok", cell.reply
         return cell.text
 

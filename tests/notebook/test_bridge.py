@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,7 @@ def test_an_interrupt_ends_a_cell_that_awaits(jupyter: Kernel) -> None:
     cell = jupyter.finish(message)
     assert time.monotonic() - pressed < 2
     assert cell.status == "error"
+    assert [error["traceback"] for error in cell.of("error")] == [[]]
     assert jupyter.ok("print(steps)") == "['cleaned up']\n"
 
 
@@ -232,6 +234,10 @@ def test_code_of_a_tool_runs_between_cells(jupyter: Kernel) -> None:
     assert jupyter.ok("print(h.done(), y)") == "True MainThread\n"
 
 
+@pytest.mark.skipif(
+    int(version("ipykernel").split(".")[0]) < 7,
+    reason="older kernels keep the running cell in one global",
+)
 @pytest.mark.req("N2")
 def test_displays_go_to_the_cell_that_made_the_turn(jupyter: Kernel) -> None:
     """A turn that runs on behind another cell doesn't write into that one."""
