@@ -12,7 +12,6 @@ import pytest
 from agent_magics.core.errors import (
     ContextOverflow,
     InputValidation,
-    MaxToolCallsExceeded,
     ModelNotSupported,
     ProviderError,
     RequestCancelled,
@@ -22,27 +21,20 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.events import (
     AssistantMessage,
-    SystemMessage,
-    ToolAnswered,
-    ToolCalled,
     UserMessage,
     kind_of,
 )
-from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.core.messages import User, text_of
 from agent_magics.core.turns import (
     Cancelled,
     Completed,
-    Failed,
     Panicked,
     TextChunk,
-    ToolEnded,
-    ToolStarted,
     TurnCompleted,
     TurnStarted,
 )
 from agent_magics.session.running import CancelToken
 from agent_magics.session.session import Session
-from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -57,12 +49,6 @@ def kinds(session: Session) -> list[str]:
 async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
     turn = await session.send_message(prompt, **how)
     return [event.payload async for event in turn]
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 @pytest.mark.req("E2", "E6", "E7", "S12")
@@ -125,90 +111,6 @@ def test_leaving_a_stream_early_stops_the_turn(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E8")
-def test_tools_run_in_the_loop(bench: Bench) -> None:
-    """A call is recorded, run, its result recorded and sent, and the answer follows."""
-
-    async def scene() -> None:
-        session = await bench.session(
-            {"text": "Let me see.", "calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]},
-            "It is 5.",
-            tools=[add],
-        )
-        shown = await events_of(session, "2+3?")
-        started = [event for event in shown if isinstance(event, ToolStarted)]
-        ended = [event for event in shown if isinstance(event, ToolEnded)]
-        assert [(e.tool_name, e.arguments) for e in started] == [("add", {"a": 2, "b": 3})]
-        assert [e.output.content for e in ended] == ["5"]
-        assert kinds(session) == [
-            "user_message",
-            "assistant_message",
-            "tool_call",
-            "tool_result",
-            "assistant_message",
-        ]
-        _, user, asked, result = bench.provider.requests[-1].messages
-        assert isinstance(user, User)
-        assert isinstance(asked, Assistant)
-        assert isinstance(result, ToolResult)
-        assert asked.calls[0].call_id == result.call_id
-        assert [t.name for t in bench.provider.requests[0].tools] == ["add"]
-
-    asyncio.run(scene())
-
-
-@pytest.mark.req("E8", "E9")
-def test_a_failing_tool_is_a_result(bench: Bench) -> None:
-    """The model reads what went wrong, and the turn completes."""
-
-    @tool
-    def broken() -> str:
-        raise KeyError("price")
-
-    async def scene() -> None:
-        session = await bench.session({"calls": [{"name": "broken"}]}, "Sorry.", tools=[broken])
-        reply = await session.submit_turn("q")
-        assert reply.text == "Sorry."
-        assert reply.tool_calls == ("broken",)
-        result = bench.provider.requests[-1].messages[-1]
-        assert isinstance(result, ToolResult)
-        assert result.is_error
-        assert "KeyError: 'price'" in result.content
-
-    asyncio.run(scene())
-
-
-@pytest.mark.req("E11", "dec13")
-def test_too_many_calls_close_the_turn(bench: Bench) -> None:
-    """Calls past the limit don't run; one closing reply comes without tools; the turn fails."""
-    ran: list[int] = []
-
-    @tool
-    def count() -> int:
-        ran.append(1)
-        return len(ran)
-
-    async def scene() -> None:
-        three = {"calls": [{"name": "count"}] * 3}
-        session = await bench.session(
-            three, "That is all.", tools=[count], max_tool_calls_per_turn=2
-        )
-        turn = await session.send_message("go")
-        outcome = await turn.join()
-        assert isinstance(outcome, Failed)
-        assert isinstance(outcome.error, MaxToolCallsExceeded)
-        assert outcome.reply.text == "That is all."
-        assert len(ran) == 2
-        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
-        assert len(results) == 3
-        assert "limit of tool calls" in results[-1].output.content
-        notices = [e.payload for e in session.history() if isinstance(e.payload, SystemMessage)]
-        assert notices[0].text.startswith("[TOOL_LIMIT_REACHED]")
-        assert bench.provider.requests[-1].tool_choice == "none"
-
-    asyncio.run(scene())
-
-
 @pytest.mark.req("E12", "N7", "P5")
 def test_a_stop_keeps_what_was_said(bench: Bench) -> None:
     """The partial answer is incomplete in the log, and the next request notes the interruption."""
@@ -249,33 +151,6 @@ def test_an_outside_token_stops_a_turn_from_another_thread(bench: Bench) -> None
         began = time.monotonic()
         assert isinstance(await turn.join(), Cancelled)
         assert time.monotonic() - began < 5
-
-    asyncio.run(scene())
-
-
-@pytest.mark.req("E9", "E12", "dec11")
-def test_a_stop_waits_for_the_running_tool(bench: Bench) -> None:
-    """The tool that runs is finished and recorded, the others are cancelled, no request follows."""
-    began = asyncio.Event()
-
-    @tool
-    async def slow() -> str:
-        began.set()
-        await asyncio.sleep(0.2)
-        return "finished"
-
-    async def scene() -> None:
-        session = await bench.session({"calls": [{"name": "slow"}, {"name": "slow"}]}, tools=[slow])
-        turn = await session.send_message("q")
-        async for event in turn:
-            if isinstance(event.payload, ToolStarted):
-                await asyncio.sleep(0.05)
-                turn.cancel()
-                break
-        assert isinstance(await turn.join(), Cancelled)
-        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
-        assert [r.output.content for r in results] == ["finished", "[Tool cancelled]"]
-        assert len(bench.provider.requests) == 1
 
     asyncio.run(scene())
 
@@ -393,30 +268,6 @@ def test_one_turn_a_slot_many_slots_a_session(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E5", "dec12")
-def test_steering_goes_with_the_next_request(bench: Bench) -> None:
-    """A message added while a tool runs is in the request that follows, in the same turn."""
-
-    async def scene() -> None:
-        @tool
-        async def wait() -> str:
-            await asyncio.sleep(0.1)
-            return "done"
-
-        session = await bench.session({"calls": [{"name": "wait"}]}, "ok", tools=[wait])
-        turn = await session.send_message("q")
-        async for event in turn:
-            if isinstance(event.payload, ToolStarted):
-                await turn.steer("only in euros")
-        assert isinstance(await turn.join(), Completed)
-        assert len(session.turns()) == 1
-        last = bench.provider.requests[-1].messages[-1]
-        assert isinstance(last, User)
-        assert text_of(last.content) == "only in euros"
-
-    asyncio.run(scene())
-
-
 @pytest.mark.req("E6")
 def test_the_outcome_does_not_depend_on_who_reads_events(bench: Bench) -> None:
     """Nobody reads, or somebody reads afterwards: the outcome and the events are the same."""
@@ -443,23 +294,6 @@ def test_a_model_for_one_turn(bench: Bench) -> None:
         await session.set_model("scripted:other")
         await session.submit_turn("s")
         assert [r.model for r in bench.provider.requests] == ["one-off", "test", "other"]
-
-    asyncio.run(scene())
-
-
-@pytest.mark.req("E1")
-def test_calls_get_ids_of_their_own(bench: Bench) -> None:
-    """Servers reuse ids; in the ledger each call of a turn has its own, and its result the same."""
-
-    async def scene() -> None:
-        step = {"calls": [{"name": "add", "arguments": {"a": 1, "b": 1}}] * 2}
-        session = await bench.session(step, step, "done", tools=[add])
-        await session.submit_turn("q")
-        history = session.history()
-        calls = [e.payload.call_id for e in history if isinstance(e.payload, ToolCalled)]
-        results = [e.payload.call_id for e in history if isinstance(e.payload, ToolAnswered)]
-        assert len(set(calls)) == 4
-        assert sorted(calls) == sorted(results)
 
     asyncio.run(scene())
 

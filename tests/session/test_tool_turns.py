@@ -1,0 +1,200 @@
+"""Turns in which the model calls tools."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_magics.core.errors import (
+    MaxToolCallsExceeded,
+)
+from agent_magics.core.events import (
+    SystemMessage,
+    ToolAnswered,
+    ToolCalled,
+    kind_of,
+)
+from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.core.turns import (
+    Cancelled,
+    Completed,
+    Failed,
+    ToolEnded,
+    ToolStarted,
+)
+from agent_magics.session.session import Session
+from agent_magics.tools.schema import tool
+
+if TYPE_CHECKING:
+    from tests.session.conftest import Bench
+
+SLOW = {"text": "one two three four five", "chunk_delay_s": 0.05}
+
+
+def kinds(session: Session) -> list[str]:
+    return [kind_of(event.payload) for event in session.history()]
+
+
+async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
+    turn = await session.send_message(prompt, **how)
+    return [event.payload async for event in turn]
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.req("E8")
+def test_tools_run_in_the_loop(bench: Bench) -> None:
+    """A call is recorded, run, its result recorded and sent, and the answer follows."""
+
+    async def scene() -> None:
+        session = await bench.session(
+            {"text": "Let me see.", "calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]},
+            "It is 5.",
+            tools=[add],
+        )
+        shown = await events_of(session, "2+3?")
+        started = [event for event in shown if isinstance(event, ToolStarted)]
+        ended = [event for event in shown if isinstance(event, ToolEnded)]
+        assert [(e.tool_name, e.arguments) for e in started] == [("add", {"a": 2, "b": 3})]
+        assert [e.output.content for e in ended] == ["5"]
+        assert kinds(session) == [
+            "user_message",
+            "assistant_message",
+            "tool_call",
+            "tool_result",
+            "assistant_message",
+        ]
+        _, user, asked, result = bench.provider.requests[-1].messages
+        assert isinstance(user, User)
+        assert isinstance(asked, Assistant)
+        assert isinstance(result, ToolResult)
+        assert asked.calls[0].call_id == result.call_id
+        assert [t.name for t in bench.provider.requests[0].tools] == ["add"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E8", "E9")
+def test_a_failing_tool_is_a_result(bench: Bench) -> None:
+    """The model reads what went wrong, and the turn completes."""
+
+    @tool
+    def broken() -> str:
+        raise KeyError("price")
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "broken"}]}, "Sorry.", tools=[broken])
+        reply = await session.submit_turn("q")
+        assert reply.text == "Sorry."
+        assert reply.tool_calls == ("broken",)
+        result = bench.provider.requests[-1].messages[-1]
+        assert isinstance(result, ToolResult)
+        assert result.is_error
+        assert "KeyError: 'price'" in result.content
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E11", "dec13")
+def test_too_many_calls_close_the_turn(bench: Bench) -> None:
+    """Calls past the limit don't run; one closing reply comes without tools; the turn fails."""
+    ran: list[int] = []
+
+    @tool
+    def count() -> int:
+        ran.append(1)
+        return len(ran)
+
+    async def scene() -> None:
+        three = {"calls": [{"name": "count"}] * 3}
+        session = await bench.session(
+            three, "That is all.", tools=[count], max_tool_calls_per_turn=2
+        )
+        turn = await session.send_message("go")
+        outcome = await turn.join()
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.error, MaxToolCallsExceeded)
+        assert outcome.reply.text == "That is all."
+        assert len(ran) == 2
+        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
+        assert len(results) == 3
+        assert "limit of tool calls" in results[-1].output.content
+        notices = [e.payload for e in session.history() if isinstance(e.payload, SystemMessage)]
+        assert notices[0].text.startswith("[TOOL_LIMIT_REACHED]")
+        assert bench.provider.requests[-1].tool_choice == "none"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E9", "E12", "dec11")
+def test_a_stop_waits_for_the_running_tool(bench: Bench) -> None:
+    """The tool that runs is finished and recorded, the others are cancelled, no request follows."""
+    began = asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        began.set()
+        await asyncio.sleep(0.2)
+        return "finished"
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "slow"}, {"name": "slow"}]}, tools=[slow])
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                await asyncio.sleep(0.05)
+                turn.cancel()
+                break
+        assert isinstance(await turn.join(), Cancelled)
+        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
+        assert [r.output.content for r in results] == ["finished", "[Tool cancelled]"]
+        assert len(bench.provider.requests) == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "dec12")
+def test_steering_goes_with_the_next_request(bench: Bench) -> None:
+    """A message added while a tool runs is in the request that follows, in the same turn."""
+
+    async def scene() -> None:
+        @tool
+        async def wait() -> str:
+            await asyncio.sleep(0.1)
+            return "done"
+
+        session = await bench.session({"calls": [{"name": "wait"}]}, "ok", tools=[wait])
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                await turn.steer("only in euros")
+        assert isinstance(await turn.join(), Completed)
+        assert len(session.turns()) == 1
+        last = bench.provider.requests[-1].messages[-1]
+        assert isinstance(last, User)
+        assert text_of(last.content) == "only in euros"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E1")
+def test_calls_get_ids_of_their_own(bench: Bench) -> None:
+    """Servers reuse ids; in the ledger each call of a turn has its own, and its result the same."""
+
+    async def scene() -> None:
+        step = {"calls": [{"name": "add", "arguments": {"a": 1, "b": 1}}] * 2}
+        session = await bench.session(step, step, "done", tools=[add])
+        await session.submit_turn("q")
+        history = session.history()
+        calls = [e.payload.call_id for e in history if isinstance(e.payload, ToolCalled)]
+        results = [e.payload.call_id for e in history if isinstance(e.payload, ToolAnswered)]
+        assert len(set(calls)) == 4
+        assert sorted(calls) == sorted(results)
+
+    asyncio.run(scene())
