@@ -253,6 +253,19 @@ def test_a_turn_that_broke_off_after_a_call_keeps_call_result_and_note() -> None
     assert_strict(projection.messages)
 
 
+@pytest.mark.req("inv3", "E12")
+def test_a_note_never_parts_a_broken_off_step_from_its_results() -> None:
+    """A message that broke off, and yet had calls: results first, the note after them."""
+    story = Story()
+    story.ask("one")
+    story.answer("half", cause="connection lost")
+    story.call("x")
+    story.result("x", "done")
+    messages = story.project().messages
+    assert texts(messages) == ["one", "half", "done", interruption_note("connection lost")]
+    assert_strict(messages)
+
+
 @pytest.mark.req("dec2", "E11")
 def test_a_limit_notice_is_sent_in_its_own_turn_only() -> None:
     """Later turns have limits of their own."""

@@ -76,6 +76,17 @@ def test_undoing_a_clear_brings_the_history_back() -> None:
     assert view.left == {4: "excluded: rewound", 5: "excluded: rewound"}
 
 
+@pytest.mark.req("dec25")
+def test_what_comes_back_out_of_order_stands_where_it_was_said() -> None:
+    """Events are by rising seq, whichever rewind is undone first."""
+    story = Story()
+    story.turn("one")
+    clear = story.clear()
+    story.turn("two")
+    story.rewind(story.seq, undoes=clear)
+    assert seqs(story) == [1, 2, 4, 5]
+
+
 @pytest.mark.req("S6", "inv11", "dec18")
 def test_parent_and_child_never_see_what_the_other_says_later() -> None:
     """A child sees its parent up to and including the fork, then only itself."""
