@@ -24,8 +24,10 @@ def read_requirements(text: str) -> dict[str, str]:
 
 
 def rows_of(item: pytest.Item) -> tuple[str, ...]:
-    """Return the ids that a test's marks name, in the order they stand."""
-    return tuple(str(row) for mark in item.iter_markers("req") for row in mark.args)
+    """Return the ids that a test's marks name, or its notebook's metadata (`"req": ["S17"]`)."""
+    notebook = getattr(item.parent, "nb", None)
+    told = notebook.metadata.get("req", ()) if notebook is not None else ()
+    return (*(str(row) for mark in item.iter_markers("req") for row in mark.args), *told)
 
 
 def group_of(row: str) -> str:
