@@ -75,11 +75,7 @@ def plan_compaction(
     turns = grouped(view.events)
     spans = turns_of(view, running_turn)
     first_new = next((at for at, s in enumerate(spans) if s.last_seq >= bounds.start), len(spans))
-    failed = {
-        at
-        for at, (turn_id, events) in enumerate(turns)
-        if turn_id != running_turn and is_failed(turn_id, events, is_last=at == len(turns) - 1)
-    }
+    failed = _failed(turns, running_turn)
     cut = _whole_exchanges(turns, _cut(spans, failed, limits.keep), first_new)
     behind = [turns[at] for at in range(first_new, cut)]
     summarised = [at for at in range(first_new, cut) if at not in failed]
@@ -117,15 +113,15 @@ def summary_request(
     task = _task(instructions, prompt)
     frame = count_text(COMPACTION_SYSTEM) + count_text(task) + 2 * FRAME_TOKENS + ENVELOPE_TOKENS
     budget = window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
-    previous = plan.previous.summary.strip() if plan.previous else ""
-    earlier = _fitted(shield(previous), budget // 2)
+    previous = shield(plan.previous.summary.strip()) if plan.previous else ""
+    earlier = _fitted(previous, budget // 2)
     source = bounded_source(plan.source, budget - count_text(earlier)) if budget > 0 else None
     if source is None or (previous and not earlier):
         raise CompactError(
             f"A window of {window:,} tokens is too small to summarise in; set compact_model to a"
             " model with a larger one."
         )
-    made = _made(source.total, source.omitted, source.shortened, is_cut=earlier != shield(previous))
+    made = _made(source.total, source.omitted, source.shortened, is_cut=earlier != previous)
     parts = [task, made]
     if earlier:
         parts.append(f"<previous_summary>\n{earlier}\n</previous_summary>")
@@ -161,6 +157,15 @@ def judge_summary(text: str, *, plan: CompactionPlan, output_limit: int) -> str 
     if tokens >= replaced:
         return f"it has {tokens:,} tokens, not fewer than the {replaced:,} it stands for"
     return None
+
+
+def _failed(turns: Sequence[Turn], running: str | None) -> set[int]:
+    """Find the turns that are in no projection (decision 9), so in no source either."""
+    return {
+        at
+        for at, (turn_id, events) in enumerate(turns)
+        if turn_id != running and is_failed(turn_id, events, is_last=at == len(turns) - 1)
+    }
 
 
 def _cut(spans: Sequence[TurnSpan], failed: set[int], keep: int) -> int:
