@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
+from agent_magics.context.tokens import count_text
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig, SessionConfig, check_config
 from agent_magics.core.errors import (
@@ -100,6 +102,7 @@ class AgentBuilder:
         """
         check_config(self._config)
         registry = self._registry()
+        await asyncio.to_thread(count_text, "a")  # the first count loads the ranks, half a second
         _check_unique("tool", [tool.name for tool in self._tools])
         if len(self._storages) > 1:
             raise StorageDuplicate("session")

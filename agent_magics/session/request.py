@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from agent_magics.context.budget import ContextInfo, limits_for
-from agent_magics.context.projection import Projection, project
+from agent_magics.context.projection import Projection, project, repair
 from agent_magics.context.prompt import PromptParts, render_session_context, render_system
 from agent_magics.context.tokens import IMAGE_TOKENS, count_text, count_tools
 from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
@@ -88,7 +88,7 @@ class RequestBuilder:
     ) -> Projection:
         if isinstance(slot.config.source, Static):
             return Projection(
-                messages=slot.config.source.messages,
+                messages=repair(slot.config.source.messages),
                 fates={},
                 summary_tokens=0,
                 history_tokens=0,

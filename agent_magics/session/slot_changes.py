@@ -200,7 +200,13 @@ class SlotChanges:
         view = self._mirror.view(parent)
         events = tuple(event for event in view.events if event.seq <= fork_seq)
         inherited = msgspec.structs.replace(view, events=events)
-        kept = project(inherited, mode=strategy.kept, checkpoint=None, focus_seq=parent.focus_seq)
+        spoken_only = msgspec.structs.replace(strategy.kept, keep_system=False)
+        kept = project(
+            inherited,
+            mode=spoken_only,
+            checkpoint=self._mirror.checkpoint_of(parent),
+            focus_seq=parent.focus_seq,
+        )
         seqs = [message.seq for message in kept.messages if message.seq is not None]
         return min(seqs, default=fork_seq + 1)
 

@@ -417,3 +417,37 @@ def test_derive_at_a_turn_takes_its_end_only(bench: Bench) -> None:
             await session.derive_slot("bad", "default", at_seq=second.first_seq)
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("dec19", "inv18")
+def test_a_kept_note_does_not_widen_what_a_focused_child_inherits(bench: Bench) -> None:
+    """A system note that the filter keeps never lets older messages into the child's view."""
+
+    async def scene() -> None:
+        over_limit = {"calls": [{"name": "x"}] * 2}
+        session = await bench.session(over_limit, "closing", "b", "c", max_tool_calls_per_turn=1)
+        await (await session.send_message("old secret")).join()
+        await talk(session, "2", "3")
+        await session.derive_slot(
+            "child", "default", DeriveStrategy.focused(Focused(recent_messages=2))
+        )
+        await session.configure_slot("child", mode=Full())
+        assert said(session.messages("child")) == ["3", "c"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("inv3")
+def test_given_messages_are_repaired_before_they_are_sent(bench: Bench) -> None:
+    """A static slot's broken pairs become a request that a strict server accepts."""
+
+    async def scene() -> None:
+        session = await bench.session()
+        given = (
+            User(content=(Text(text="q"),)),
+            ToolResult(call_id="lost", tool_name="f", content="orphan"),
+        )
+        await session.create_slot("rules", SlotConfig(source=Static(messages=given)))
+        assert said(session.messages("rules")) == ["q"]
+
+    asyncio.run(scene())
