@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 MAX_DEPTH = 200
 TOO_DEEP = "[nested too deeply]"
 
@@ -29,12 +31,15 @@ def clean_text(text: str) -> str:
 
 
 def clean_value(value: Any, *, depth: int = MAX_DEPTH) -> Any:
-    """Return JSON-like `value` with every text in it cleaned, keys included.
+    """Return `value`, JSON-like or one of our structs, with every text in it cleaned, keys too.
 
     Values below `depth` levels become a mark, so that no value is too deep to be stored.
     """
     if isinstance(value, str):
         return clean_text(value)
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return type(value)(**clean_value(fields, depth=depth + 1))
     if not isinstance(value, (dict, list, tuple)):
         return value
     if depth <= 0:

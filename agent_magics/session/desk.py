@@ -24,7 +24,6 @@ from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Change, Provider
 from agent_magics.core.slots import Readonly, Slot, SlotConfig, Static
-from agent_magics.core.text import clean_value
 from agent_magics.core.turns import Panicked, Reply, TurnOutcome
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
@@ -283,7 +282,7 @@ class Desk:
         content = UserInput.of(text).content
         if self.running.get(turn.slot_uid) is not turn:
             raise InputValidation("The turn has ended; ask in a new one.")
-        message = UserMessage(content=clean_value(content), is_steering=True)
+        message = UserMessage(content=content, is_steering=True)
         await self.recorder.append([message], slot_uid=turn.slot_uid, turn_id=turn.turn_id)
 
 

@@ -14,6 +14,7 @@ from agent_magics.context.tokens import count_payload
 from agent_magics.core.errors import SessionLocked
 from agent_magics.core.events import Draft, LedgerEvent, NewEvent, Payload
 from agent_magics.core.ports import Change, Clock, Lease, SessionStorage
+from agent_magics.core.text import clean_value
 from agent_magics.session.mirror import Mirror
 
 _log = logging.getLogger("agent_magics.session")
@@ -37,7 +38,8 @@ class Recorder:
     def event(
         self, payload: Payload, *, slot_uid: str | None = None, turn_id: str | None = None
     ) -> NewEvent:
-        """Make an event of now, its tokens counted."""
+        """Make an event of now, its text cleaned and its tokens counted."""
+        payload = clean_value(payload)
         return NewEvent(
             payload=payload,
             created_at=self._clock.now(),

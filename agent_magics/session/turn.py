@@ -128,8 +128,7 @@ class TurnRun:
         return Completed(reply=self._reply(), warnings=tuple(self.warnings))
 
     async def _open(self, given: UserInput) -> None:
-        content = tuple(clean_value(block) for block in given.content)
-        message = UserMessage(content=content, origin=self.origin)
+        message = UserMessage(content=given.content, origin=self.origin)
         await self._record([message], title=self.title)
         self.turn.emit(TurnStarted(model=self.model.spec, turn_index=self.turn_index))
 

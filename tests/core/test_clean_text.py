@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_magics.core.messages import ToolOutput
 from agent_magics.core.text import MAX_DEPTH, TOO_DEEP, clean_text, clean_value
 
 pytestmark = pytest.mark.req("inv13")
@@ -81,3 +82,11 @@ def test_deep_values_end_in_a_mark() -> None:
     for _ in range(MAX_DEPTH):
         clean = clean[0]
     assert clean == TOO_DEEP
+
+
+def test_structs_are_cleaned_to_the_bottom() -> None:
+    """A message's blocks and a tool's metadata are values too; what was clean stays equal."""
+    dirty = ToolOutput(content="a\0b", metadata={"k\0": ["\ud800"]})
+    clean = ToolOutput(content="a\\x00b", metadata={"k\\x00": ["\ufffd"]})
+    assert clean_value(dirty) == clean
+    assert clean_value(clean) == clean

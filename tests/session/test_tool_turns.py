@@ -198,3 +198,30 @@ def test_calls_get_ids_of_their_own(bench: Bench) -> None:
         assert sorted(calls) == sorted(results)
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("inv13")
+def test_what_people_and_tools_write_is_cleaned_before_it_is_recorded(bench: Bench) -> None:
+    """No NUL of a prompt, a steering message or a tool is kept or sent."""
+
+    @tool
+    async def read() -> str:
+        await asyncio.sleep(0.05)
+        return "file\0name"
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "read"}]}, "ok", tools=[read])
+        turn = await session.send_message("a\0b")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                await turn.steer("c\0d")
+        assert isinstance(await turn.join(), Completed)
+        sent = bench.provider.requests[-1].messages
+        texts = [
+            m.content if isinstance(m, ToolResult) else text_of(m.content)
+            for m in sent
+            if isinstance(m, User | ToolResult)
+        ]
+        assert sorted(texts) == ["a\\x00b", "c\\x00d", "file\\x00name"]
+
+    asyncio.run(scene())
