@@ -33,6 +33,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import ClassVar
 
+MAX_SAID_CHARACTERS = 10_000
+
 
 class AgentError(Exception):
     """Root of the tree; `code`, `retryable` and `source_component` are the same for a class."""
@@ -405,3 +407,15 @@ def _listed(names: Sequence[str]) -> str:
 def _near(name: str, known: Sequence[str]) -> str:
     found = get_close_matches(name, known, n=1)
     return f" Did you mean {found[0]}?" if found else ""
+
+
+def said_by(error: BaseException) -> str:
+    """Name an exception and what it says, whatever a foreign one's own `__str__` does."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - foreign code
+        text = ""
+    if len(text) > MAX_SAID_CHARACTERS:
+        text = f"{text[:MAX_SAID_CHARACTERS]}…"
+    return f"{name}: {text}" if text else name

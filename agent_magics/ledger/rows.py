@@ -30,6 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 20
 
+_plain_encoder = msgspec.msgpack.Encoder()
 _config_encoder = msgspec.msgpack.Encoder()
 _config_decoder = msgspec.msgpack.Decoder(SlotConfig)
 
@@ -45,21 +46,25 @@ def moment_of(count: int) -> datetime:
 
 
 def storable(payload: Payload) -> tuple[Payload, bytes]:
-    """Encode a payload; where its text can't be stored, clean it first and give what was stored.
+    """Encode a payload; give it as it will be read again, so that live and reloaded are one.
 
     The record cleans everything before it comes here; this is the last door (invariant 13).
-    Raises `InputValidation` on values nested deeper than any reader could follow.
+    Raises `InputValidation` on values nested deeper than any reader could follow, and on those
+    that a reader would refuse: an event that can't be read again must not be written.
     """
     try:
-        return payload, encode_payload(payload)
-    except (UnicodeEncodeError, OverflowError):
-        plain = _without_huge_numbers(clean_value(msgspec.to_builtins(payload)))
-        cleaned: Payload = msgspec.convert(plain, Payload)
-        return cleaned, encode_payload(cleaned)
+        try:
+            data = encode_payload(payload)
+        except (UnicodeEncodeError, OverflowError):
+            plain = _without_huge_numbers(clean_value(msgspec.to_builtins(payload)))
+            data = _plain_encoder.encode(plain)
+        return decode_payload(data), data
     except RecursionError as error:
         raise InputValidation(
             f"A {kind_of(payload)} is nested too deeply to be recorded; make it flatter."
         ) from error
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise InputValidation(f"A {kind_of(payload)} can't be recorded: {error}.") from error
 
 
 def numbered(event: NewEvent, payload: Payload, seq: int) -> LedgerEvent:

@@ -195,6 +195,10 @@ class MainThread:
             error = Interrupted()
             error.__cause__ = interrupt
             job.future.set_exception(error)
+        except StopIteration as error:  # asyncio can't pass it on: who asked would wait for ever
+            wrapped = RuntimeError("the work raised StopIteration")
+            wrapped.__cause__ = error
+            job.future.set_exception(wrapped)
         except BaseException as error:  # noqa: BLE001 - it belongs to who asked for the work
             job.future.set_exception(error)
         else:

@@ -13,14 +13,17 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from agent_magics.core.config import AgentConfig
-from agent_magics.core.errors import ToolNotFound, ToolTimeout
+from agent_magics.core.errors import ToolNotFound, ToolTimeout, said_by
 from agent_magics.core.messages import ToolCall, ToolOutput, Value
 from agent_magics.core.ports import OnMain, Tool, ToolInput
+from agent_magics.core.text import clean_text, clean_value
+from agent_magics.tools.schema import as_output
 
 CANCELLED = "[Tool cancelled]"
 ABANDONED = "[Tool abandoned] The person stopped waiting; it may still be running."
 OVER_LIMIT = "[Tool not run: the limit of tool calls in this turn was reached]"
 _CUT = "\n\n[output truncated]"
+_NOT_JSON = (TypeError, ValueError, msgspec.MsgspecError, OverflowError, RecursionError)
 
 
 class Answered(Value):
@@ -53,7 +56,7 @@ class Dispatcher:
             began = time.monotonic()
             output = await self._run_one(call, abandon)
             spent_ms = round((time.monotonic() - began) * 1000)
-            yield Answered(call=call, output=self._limited(output), duration_ms=spent_ms)
+            yield Answered(call=call, output=output, duration_ms=spent_ms)
 
     async def _run_one(self, call: ToolCall, abandon: asyncio.Event) -> ToolOutput:
         tool = self._tools.get(call.tool_name)
@@ -62,39 +65,49 @@ class Dispatcher:
         if call.arguments is None:
             return _error(f"The arguments are not valid JSON, so {call.tool_name} did not run.")
         given = ToolInput(call_id=call.call_id, tool_name=call.tool_name, arguments=call.arguments)
+        timeout_s = self._config.tool_timeout_ms / 1000
         running = asyncio.ensure_future(self._guarded(tool, given))
         leaving = asyncio.ensure_future(abandon.wait())
         try:
-            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return running.result() if running.done() else _error(ABANDONED)
+            await asyncio.wait(
+                {running, leaving}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if running.done():
+                return running.result()
+            if leaving.done():
+                return _error(ABANDONED)
+            return _error(ToolTimeout(tool.name, timeout_s).message)
         finally:
             leaving.cancel()
             if not running.done():
                 running.cancel()
 
     async def _guarded(self, tool: Tool, given: ToolInput) -> ToolOutput:
-        timeout_s = self._config.tool_timeout_ms / 1000
         try:
-            async with asyncio.timeout(timeout_s) as limit:
-                return await tool.execute(given, self._on_main)
-        except TimeoutError as error:
-            if limit.expired():
-                return _error(ToolTimeout(tool.name, timeout_s).message)
-            return _failed(error)
+            return self._limited(as_output(await tool.execute(given, self._on_main)))
         except (KeyboardInterrupt, SystemExit):
             return _error("[Tool interrupted by the person]")
-        except Exception as error:  # noqa: BLE001  # a tool is foreign code; its fault is a result
-            return _failed(error)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._failed(error)  # the tool's own cancel, not ours
+        except BaseException as error:  # noqa: BLE001  # a tool is foreign code; its fault is a result
+            return self._failed(error)
+
+    def _failed(self, error: BaseException) -> ToolOutput:
+        return self._limited(_error(said_by(error)))
 
     def _limited(self, output: ToolOutput) -> ToolOutput:
-        metadata = output.metadata
-        size = _encoded_size(metadata)
-        if size > self._config.tool_output_metadata_max_bytes:
-            metadata = {"_truncated": True, "_original_bytes": size}
-            size = _encoded_size(metadata)
+        """Give an output of the declared types, as the ledger will hold it, within the limits."""
+        said: object = output.content
+        content = said if isinstance(said, str) else as_output(said).content
+        metadata, size = _as_json(output.metadata)
+        if metadata is None or size > self._config.tool_output_metadata_max_bytes:
+            metadata, size = _as_json({"_truncated": True, "_original_bytes": size})
         room = self._config.tool_output_max_bytes - size
-        content = _cut_to(output.content, room)
-        return ToolOutput(content=content, is_error=output.is_error, metadata=metadata)
+        content = _cut_to(clean_text(_cut_to(content, room)), room)  # cleaning may lengthen it
+        return ToolOutput(content=content, is_error=bool(output.is_error), metadata=metadata or {})
 
 
 def _cut_to(content: str, room_bytes: int) -> str:
@@ -105,15 +118,13 @@ def _cut_to(content: str, room_bytes: int) -> str:
     return kept.decode(errors="ignore") + _CUT
 
 
-def _encoded_size(metadata: dict[str, object]) -> int:
+def _as_json(metadata: object) -> tuple[dict[str, object] | None, int]:
+    """Give metadata as the ledger will hold it, and its size; None where that can't be."""
     try:
-        return len(msgspec.json.encode(metadata))
-    except (TypeError, msgspec.MsgspecError, UnicodeEncodeError):
-        return 1 << 62
-
-
-def _failed(error: Exception) -> ToolOutput:
-    return _error(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        encoded = msgspec.json.encode(clean_value(metadata))
+        return msgspec.json.decode(encoded, type=dict[str, object]), len(encoded)
+    except _NOT_JSON:
+        return None, 1 << 62
 
 
 def _error(content: str) -> ToolOutput:

@@ -25,13 +25,22 @@ async def on_own_thread(work: Callable[[], T], *, name: str) -> T:
         try:
             value = context.run(work)
         except BaseException as error:  # noqa: BLE001  # whatever it is goes to who waits
-            failure = error
+            failure = _raisable(error)
             _tell(loop, lambda: settle(lambda: result.set_exception(failure)))
         else:
             _tell(loop, lambda: settle(lambda: result.set_result(value)))
 
     threading.Thread(target=main, name=name, daemon=True).start()
     return await result
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """A future takes no `StopIteration` (a bare `next()` in a tool): wrap it as coroutines do."""
+    if not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError("the tool raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_magics.core.events import LedgerEvent, Payload, ToolCalled
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.events import LedgerEvent, Payload, ToolCalled, decode_payload
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.text import clean_text, clean_value
+from agent_magics.ledger import rows
 from agent_magics.ledger.store import SqlStore
 from agent_magics.testing import loaded, new, owner, user
 
@@ -86,3 +89,14 @@ def test_13_fifty_megabytes_in_one_line(tmp_path: Path) -> None:
     long = user("x" * 50_000_000)
     assert writer.round_trip(long)[1].payload == long
     writer.close()
+
+
+@pytest.mark.req("inv16")
+def test_what_could_not_be_read_again_is_not_written() -> None:
+    """A payload of wrong types is refused at the door; one that changes is given as it is read."""
+    odd: Any = {1: 2}
+    with pytest.raises(InputValidation, match="tool_call can't be recorded"):
+        rows.storable(ToolCalled(call_id="c", tool_name="f", arguments=odd))
+    mixed = ToolCalled(call_id="c", tool_name="f", arguments={"x": {1}, "n": 10**30})
+    live, data = rows.storable(mixed)
+    assert live == decode_payload(data)

@@ -137,3 +137,103 @@ def test_long_output_is_cut_and_marked() -> None:
     assert output.content.endswith("é\n\n[output truncated]")
     size = len(output.content.encode()) + len(msgspec.json.encode(output.metadata))
     assert size <= 600
+
+
+class Mute(Exception):
+    """An error that can't even be printed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Foreign(BaseException):
+    """What some libraries raise past every `except Exception`."""
+
+
+@pytest.mark.parametrize(
+    "error", [Foreign("x"), GeneratorExit(), asyncio.CancelledError(), Mute(), StopIteration(1)]
+)
+@pytest.mark.parametrize("thread", [True, False])
+@pytest.mark.req("E9", "inv10")
+def test_whatever_a_tool_raises_is_its_result(error: BaseException, *, thread: bool) -> None:
+    """No exception of a tool, however odd, ends the turn or is waited for until the time-out."""
+
+    def fail() -> None:
+        raise error
+
+    async def fail_later() -> None:
+        raise error
+
+    odd = tool(name="odd", thread=True)(fail) if thread else tool(name="odd")(fail_later)
+    first, second = run_all([odd], call("odd", {}), call("odd", {}), tool_timeout_ms=2_000)
+    assert first.output.is_error
+    assert second.output.is_error
+    assert "did not answer" not in first.output.content
+
+
+class Odd:
+    """A foreign tool that keeps no promise about what it gives."""
+
+    name = "odd"
+    description = ""
+    parameters: dict[str, Any] = {}  # noqa: RUF012
+    is_mutating = False
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    async def execute(self, _call: object, _on_main: object) -> Any:
+        return self.given
+
+
+_LOOP: dict[str, Any] = {}
+_LOOP["self"] = _LOOP
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        5,
+        ToolOutput(content=5),  # type: ignore[arg-type]
+        ToolOutput(content="x", is_error="yes"),  # type: ignore[arg-type]
+        ToolOutput(content="x", metadata=None),  # type: ignore[arg-type]
+        ToolOutput(content="x", metadata=[1]),  # type: ignore[arg-type]
+        ToolOutput(content="x", metadata={1: {2}}),  # type: ignore[dict-item]
+        ToolOutput(content="x", metadata={"n": float("nan"), "\ud800": "\0"}),
+        ToolOutput(content="x", metadata=_LOOP),
+    ],
+    ids=str,
+)
+@pytest.mark.req("inv10", "inv16")
+def test_an_output_of_wrong_types_is_one_that_can_be_read_again(given: Any) -> None:
+    """What a reader would refuse never reaches the ledger."""
+    (answer,) = run_all([Odd(given)], call("odd", {}))
+    encoded = msgspec.msgpack.encode(answer.output)
+    assert msgspec.msgpack.decode(encoded, type=ToolOutput) == answer.output
+
+
+@pytest.mark.req("E10")
+def test_a_tool_that_ignores_its_cancel_is_not_waited_for() -> None:
+    """The time-out is kept though the tool swallows the cancel."""
+
+    @tool
+    async def stubborn() -> None:
+        for _ in range(40):
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+
+    async def scene() -> Answered:
+        config = AgentConfig(default_model="x:y", tool_timeout_ms=50)
+        dispatcher = Dispatcher([stubborn], config, Here())
+        answers = dispatcher.run(
+            [call("stubborn", {})], stop=asyncio.Event(), abandon=asyncio.Event()
+        )
+        return await anext(answers)
+
+    async def timed() -> Answered:
+        return await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(scene())), 1.0)
+
+    assert "did not answer within" in asyncio.run(timed()).output.content
