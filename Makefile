@@ -27,7 +27,7 @@ test: check weights browser ## Set up and run every test: linters, browser, note
 	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
 
 test-fast: $(VENV)/.test ## The daily loop: under a minute
-	$(PYTEST) -m "not slow and not browser and not embedded" tests
+	$(PYTEST) -m "not slow and not browser and not embedded" --hypothesis-profile=fast tests
 
 check: $(VENV)/.test ## Run every linter; CI runs the same
 	$(BIN)/ruff check .

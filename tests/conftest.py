@@ -6,12 +6,19 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.req_report import report_of
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "AGENT_MAGICS_"
 FOREIGN_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "JPY_SESSION_NAME")
+
+
+# A busy machine is no failure; `--hypothesis-profile=fast` is for the daily loop.
+settings.register_profile("patient", deadline=None)
+settings.register_profile("fast", parent=settings.get_profile("patient"), max_examples=20)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
