@@ -14,6 +14,7 @@ import msgspec
 from agent_magics.context.view import TurnSpan
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import (
+    AgentError,
     InputValidation,
     SessionLocked,
     SessionNotFound,
@@ -24,17 +25,17 @@ from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Change, Provider
 from agent_magics.core.slots import Readonly, Slot, SlotConfig, Static
-from agent_magics.core.turns import Panicked, Reply, TurnOutcome
+from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder
-from agent_magics.session.running import CancelToken, RunningTurn
+from agent_magics.session.running import CancelToken, RunningTurn, Stopped
 from agent_magics.session.slot_changes import SlotChanges
 from agent_magics.session.turn import TurnRun
 from agent_magics.tools.dispatch import Dispatcher
 
-CLOSE_PATIENCE_S = 1.5
+CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s (D 50)
 TITLE_CHARACTERS = 60
 
 
@@ -235,6 +236,8 @@ class Desk:
     ) -> None:
         try:
             outcome = await self._outcome(turn, slot, given, model, origin)
+        except AgentError as error:
+            outcome = Failed(error=error, reply=_empty_reply(turn, model or self.spec_of(slot)))
         except BaseException as error:
             outcome = Panicked(error=error, reply=_empty_reply(turn, model or self.spec_of(slot)))
             if not isinstance(error, Exception):
@@ -252,7 +255,11 @@ class Desk:
         model: str | None,
         origin: Origin | None,
     ) -> TurnOutcome:
-        provider, info = await self.models.find(model or self.spec_of(slot))
+        spec = model or self.spec_of(slot)
+        try:
+            provider, info = await turn.unless_stopped(self.models.find(spec))
+        except Stopped:  # the turn records its prompt, and that
+            provider, info = self.models.at_hand(spec)
         tools = self.builder.tools_of(slot) if info.has_tools else ()
         run = TurnRun(
             turn=turn,

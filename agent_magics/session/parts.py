@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
-from agent_magics.core.errors import ProviderError
+from agent_magics.core.errors import ModelError
 from agent_magics.core.ports import Clock, Ids, OnMain, Provider, SessionStorage, Tool
 from agent_magics.providers.registry import ProviderRegistry
 
@@ -72,8 +73,10 @@ class Models:
         """Resolve a spec and ask its server once; a server that tells nothing is no error."""
         provider, name = self._registry.resolve(spec)
         if spec not in self._told:
-            try:
+            with suppress(ModelError):
                 self._told[spec] = await provider.describe(name)
-            except ProviderError:
-                return provider, self.known(spec)
-        return provider, self._told[spec]
+        return self.at_hand(spec)
+
+    def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:
+        """Resolve a spec without asking its server."""
+        return self._registry.resolve(spec)[0], self.known(spec)

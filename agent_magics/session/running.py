@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
-from agent_magics.core.errors import AgentError, InternalPanic, RequestCancelled
+from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted
 from agent_magics.core.ports import Clock
 from agent_magics.core.turns import (
     AgentEvent,
@@ -24,7 +25,13 @@ from agent_magics.core.turns import (
 )
 from agent_magics.session.loop import hop_iter, hops
 
+T = TypeVar("T")
+_CLOSE_PATIENCE_S = 0.5
 Steer = Callable[["RunningTurn", str], Awaitable[None]]
+
+
+class Stopped(Exception):
+    """The person stopped the turn."""
 
 
 class CancelToken:
@@ -127,6 +134,24 @@ class RunningTurn:
 
     # For the engine, on the session's loop.
 
+    async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for `work`; where the turn is stopped first, end it and raise `Stopped`."""
+        working = asyncio.ensure_future(work)
+        working.add_done_callback(_look_at)
+        stopping = asyncio.ensure_future(self.stop_wanted.wait())
+        try:
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if working.cancelled():
+                raise StreamInterrupted("The model's answer was broken off by its provider.")
+            if working.done():
+                return working.result()
+        finally:
+            stopping.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.wait({working}, timeout=_CLOSE_PATIENCE_S)
+        raise Stopped
+
     def emit(self, payload: TurnPayload) -> None:
         """Show something."""
         self._waiting.append(
@@ -158,6 +183,12 @@ class RunningTurn:
         self._arrived.set()
 
 
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Take note of an error that comes after the stop, or asyncio would print it."""
+    if not task.cancelled():
+        task.exception()
+
+
 def reply_or_raise(outcome: TurnOutcome) -> Reply:
     """Give a completed turn's reply, or raise what ended it.
 
@@ -171,6 +202,4 @@ def reply_or_raise(outcome: TurnOutcome) -> Reply:
         case Failed(error=error):
             raise error
         case Panicked(error=error):
-            if isinstance(error, AgentError):
-                raise error
             raise InternalPanic(f"{type(error).__name__}: {error}") from error

@@ -6,7 +6,6 @@ sets `turn.stop_wanted`, and the engine ends by itself with everything recorded 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -67,7 +66,7 @@ from agent_magics.core.turns import (
 from agent_magics.session.answer import Answer, added, called, closing
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder
-from agent_magics.session.running import RunningTurn
+from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.tools.dispatch import OVER_LIMIT, Answered, Dispatcher
 
 NOTHING = "(the model returned nothing)"
@@ -76,12 +75,7 @@ LIMIT_NOTICE = (
     " turn. You MUST NOT call any more tools. Summarize your progress and give a final response."
 )
 _DRAFT_EVERY_S = 1.0
-_CLOSE_PATIENCE_S = 2.0
 _log = logging.getLogger("agent_magics.session")
-
-
-class Stopped(Exception):
-    """The person stopped the turn; everything up to here is recorded."""
 
 
 @dataclass(kw_only=True)
@@ -110,6 +104,7 @@ class TurnRun:
     last_text: str = ""
     last_seq: int | None = None
     began_s: float = 0.0
+    has_ended: bool = False
 
     async def run(self, given: UserInput) -> TurnOutcome:
         """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
@@ -120,10 +115,11 @@ class TurnRun:
         except Stopped:
             return Cancelled(reply=self._reply())
         except AgentError as error:
+            await self._close_after(error)
             return Failed(error=error, reply=self._reply())
         except Exception as error:  # noqa: BLE001 - a provider or tool is foreign code (D 16)
             _log.error("turn %s panicked: %s", self.turn.turn_id, type(error).__name__)
-            await self._close_after_panic(error)
+            await self._close_after(error)
             return Panicked(error=error, reply=self._reply())
         return Completed(reply=self._reply(), warnings=tuple(self.warnings))
 
@@ -158,30 +154,16 @@ class TurnRun:
         )
         self.turn.text_so_far = ""
         try:
-            await self._stream(answer, _with_choice(draught.request, tool_choice))
+            request = _with_choice(draught.request, tool_choice)
+            await self.turn.unless_stopped(self._consume(answer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise
-        except ProviderError as error:
+        except Exception as error:  # a provider is foreign code (D 16)
             await self._record_failed(answer, error)
             raise
-        await self._record_answer(answer, None)
+        await self._record_answer(answer, None if tool_choice == "auto" else "limit reached")
         return answer
-
-    async def _stream(self, answer: Answer, request: ChatRequest) -> None:
-        consuming = asyncio.ensure_future(self._consume(answer, request))
-        stopping = asyncio.ensure_future(self.turn.stop_wanted.wait())
-        try:
-            await asyncio.wait({consuming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if consuming.done():
-                consuming.result()
-                return
-        finally:
-            stopping.cancel()
-            if not consuming.done():
-                consuming.cancel()
-                await asyncio.wait({consuming}, timeout=_CLOSE_PATIENCE_S)
-        raise Stopped
 
     async def _consume(self, answer: Answer, request: ChatRequest) -> None:
         drafted_s = 0.0
@@ -250,11 +232,11 @@ class TurnRun:
         if cause is None and answer.done and answer.done.finish == "length":
             cause = "cut by length"
             self._warn("The answer was cut at the model's output limit; ask it to go on.")
-        if cause is None and not text.strip() and not calls:
+        executable = calls if cause in (None, "cut by length") else []
+        if cause in (None, "limit reached") and not text.strip() and not executable:
             text = NOTHING
             self._warn("The model returned nothing.")
         message = answer.message(self.model, text, cause)
-        executable = calls if cause in (None, "cut by length") else []
         payloads: list[Payload] = [*answer.retries, message]
         payloads += [called(call) for call in executable]
         payloads.append(self._spent(answer))
@@ -265,12 +247,13 @@ class TurnRun:
         if answer.done and answer.done.usage:
             self.turn.emit(UsageReported(usage=answer.done.usage))
 
-    async def _record_failed(self, answer: Answer, error: ProviderError) -> None:
-        is_lost = isinstance(error, StreamInterrupted) or error.kind == "interrupted"
+    async def _record_failed(self, answer: Answer, error: Exception) -> None:
+        is_lost = isinstance(error, ProviderError) and error.kind == "interrupted"
         cause: IncompleteCause = "connection lost" if is_lost else "failed"
-        message = answer.message(self.model, answer.said, cause, detail=error.message)
+        message = answer.message(self.model, answer.said, cause, detail=_detail_of(error))
         payloads: list[Payload] = [*answer.retries, message, self._spent(answer)]
         events = await self._record(payloads, ends_draft=True)
+        self.has_ended = True
         self._note_said(answer.said, events)
 
     def _note_said(self, text: str, events: Sequence[LedgerEvent]) -> None:
@@ -288,19 +271,28 @@ class TurnRun:
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         self.calls_made += len(calls)
         for call in calls:
-            self.turn.emit(
-                ToolStarted(
-                    call_id=call.call_id,
-                    tool_name=call.tool_name,
-                    arguments=call.arguments or {},
-                )
-            )
+            self._show_started(call)
         answers = self.dispatcher.run(
             calls, stop=self.turn.stop_wanted, abandon=self.turn.abandon_wanted
         )
         async for answered in answers:
             await self._record_result(answered)
-        await self._stop_if_wanted()
+
+    async def _refuse(self, calls: Sequence[ToolCall]) -> None:
+        """Give calls past the limit their result; they don't run (D 13)."""
+        for call in calls:
+            self._show_started(call)
+            refused = ToolOutput(content=OVER_LIMIT, is_error=True)
+            await self._record_result(Answered(call=call, output=refused))
+
+    def _show_started(self, call: ToolCall) -> None:
+        self.turn.emit(
+            ToolStarted(
+                call_id=call.call_id,
+                tool_name=call.tool_name,
+                arguments=call.arguments or {},
+            )
+        )
 
     async def _record_result(self, answered: Answered) -> None:
         output = clean_value(answered.output)
@@ -328,18 +320,12 @@ class TurnRun:
         limit = self.config.max_tool_calls_per_turn
         allowed = calls[: max(0, limit - self.calls_made)]
         await self._run_tools(allowed)
-        for call in calls[len(allowed) :]:
-            await self._record_result(
-                Answered(call=call, output=ToolOutput(content=OVER_LIMIT, is_error=True))
-            )
+        await self._refuse(calls[len(allowed) :])
         error = MaxToolCallsExceeded(limit)
         await self._record([SystemMessage(text=LIMIT_NOTICE.format(limit=limit), note="limit")])
         self._warn(error.message)
-        closing = await self._ask("none")
-        for call in closing.calls:
-            await self._record_result(
-                Answered(call=call, output=ToolOutput(content=OVER_LIMIT, is_error=True))
-            )
+        await self._ask("none")
+        self.has_ended = True
         raise error
 
     async def _stop_if_wanted(self) -> None:
@@ -347,10 +333,12 @@ class TurnRun:
             await self._record([self._ending("stopped")])
             raise Stopped
 
-    async def _close_after_panic(self, error: Exception) -> None:
-        detail = f"{type(error).__name__}: {error}"
+    async def _close_after(self, error: Exception) -> None:
+        """Record that the turn failed, unless that is recorded or the store is what fails."""
+        if self.has_ended or isinstance(error, StoreError):
+            return
         try:
-            await self._record([self._ending("failed", detail)], ends_draft=True)
+            await self._record([self._ending("failed", _detail_of(error))], ends_draft=True)
         except StoreError:
             _log.warning("the end of turn %s was not recorded", self.turn.turn_id)
 
@@ -401,3 +389,7 @@ class TurnRun:
 
 def _with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> ChatRequest:
     return msgspec.structs.replace(request, tool_choice=tool_choice)
+
+
+def _detail_of(error: Exception) -> str:
+    return error.message if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"

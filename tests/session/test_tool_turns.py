@@ -225,3 +225,54 @@ def test_what_people_and_tools_write_is_cleaned_before_it_is_recorded(bench: Ben
         assert sorted(texts) == ["a\\x00b", "c\\x00d", "file\\x00name"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("E6", "E11", "dec13")
+def test_calls_past_the_limit_start_and_end_too(bench: Bench) -> None:
+    """Whoever shows the turn sees each call begin before it ends; the frame says it failed."""
+
+    async def scene() -> None:
+        step = {"calls": [{"name": "add", "arguments": {"a": 1, "b": 1}}] * 3}
+        session = await bench.session(step, step, tools=[add], max_tool_calls_per_turn=2)
+        shown = await events_of(session, "go")
+        calls = [
+            (type(event), event.call_id)
+            for event in shown
+            if isinstance(event, ToolStarted | ToolEnded)
+        ]
+        for call_id in {call_id for _, call_id in calls}:
+            assert [kind for kind, each in calls if each == call_id] == [ToolStarted, ToolEnded]
+        assert len({call_id for _, call_id in calls}) == 3
+        assert kinds(session).count("tool_call") == 3
+        assert session.frames.turns()["outcome"].tolist() == ["failed"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E12", "E18", "inv10", "inv16")
+def test_a_stop_at_the_limit_leaves_no_call_open(bench: Bench) -> None:
+    """Every call has its result when the turn ends, so a resume finds the same."""
+
+    @tool
+    async def slow() -> str:
+        await asyncio.sleep(0.1)
+        return "finished"
+
+    async def scene() -> None:
+        session = await bench.session(
+            {"calls": [{"name": "slow"}] * 3},
+            tools=[slow],
+            max_tool_calls_per_turn=2,
+            session_id="s",
+        )
+        turn = await session.send_message("go")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                turn.cancel()
+        assert isinstance(await turn.join(), Cancelled)
+        before = session.history()
+        assert kinds(session).count("tool_result") == 3
+        await session.close()
+        assert (await bench.resumed("s")).history() == before
+
+    asyncio.run(scene())
