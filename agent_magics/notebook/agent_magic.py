@@ -96,12 +96,11 @@ def _go_back(seat: Seat, slot: str | None) -> None:
     """Put the cell's new turn where its earlier one was (D 51)."""
     session, origin = seat.session(), cell_origin()
     assert origin is not None
-    found = session.turn_of(origin)
-    if found is None:
-        return
-    if slot is None and not seat.has_switched and found.slot_id != session.current_slot:
-        seat.bridge.run(lambda: session.switch_slot(found.slot_id))
-        say(f"back in {found.slot_id}, where this cell was asked before")
+    if slot is None and not seat.has_switched:
+        found = session.turn_of(origin)
+        if found is not None and found.slot_id != session.current_slot:
+            seat.bridge.run(lambda: session.switch_slot(found.slot_id))
+            say(f"back in {found.slot_id}, where this cell was asked before")
     target = slot or session.current_slot
     line = seat.bridge.run(lambda: rewind_cell(session, target, origin))
     if line:

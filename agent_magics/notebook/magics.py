@@ -26,6 +26,7 @@ from agent_magics.notebook.arguments import Given, help_text
 from agent_magics.notebook.bridge import Bridge, FailedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
+from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
@@ -72,7 +73,7 @@ class AgentMagics(Magics):
         self._matcher = Completer(
             slots=self.seat.slot_names, models=self.seat.model_names
         ).matcher()
-        self._transformer = InputTransformer()
+        self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(self._settings_changed, ["model", "session", "store"])
 
     def attach(self) -> None:

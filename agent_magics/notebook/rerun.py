@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_magics.context.view import TurnSpan
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import (
     Clear,
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
 NOT_REWOUND = "memory, files and variables stay as they are"
+
+
+class Earlier(Value):
+    """What a cell that runs again left in a slot: `to_seq` is what stays, `later_turns` go too."""
+
+    to_seq: int
+    later_turns: int
+    text_changed: bool
 
 
 class Undo(Value):
@@ -108,16 +117,39 @@ async def redo_last(session: Session, state: SessionState) -> str:
     return f"{slot} has {after:,} turn{'' if after == 1 else 's'} in view again (was {before:,})"
 
 
+def earlier_of(
+    events: Sequence[LedgerEvent], spans: Sequence[TurnSpan], origin: Origin
+) -> Earlier | None:
+    """Find the turns of a slot's own (`spans`) that a cell made.
+
+    A cell without an id is known by its source alone, and only the slot's last turns are its own.
+    """
+    made: dict[str | None, Origin | None] = {}
+    for event in events:
+        if isinstance(event.payload, UserMessage) and not event.payload.is_steering:
+            made.setdefault(event.turn_id, event.payload.origin)
+    own = [i for i, span in enumerate(spans) if is_same_cell(made.get(span.turn_id), origin)]
+    if origin.cell_id is None:
+        own = [i for i in own if set(range(i, len(spans))) <= set(own)]
+    if not own:
+        return None
+    first, newest = spans[own[0]], made[spans[own[-1]].turn_id]
+    return Earlier(
+        to_seq=max((event.seq for event in events if event.seq < first.first_seq), default=0),
+        later_turns=len(spans) - own[0] - len(own),
+        text_changed=newest is not None and newest.cell_digest != origin.cell_digest,
+    )
+
+
 async def rewind_cell(session: Session, slot: str, origin: Origin) -> str | None:
     """Take the turns that a cell made in a slot out of the view; what to say of it, if anything."""
-    before = len(session.turns(slot))
-    own, text_changed = 0, False
-    while (found := session.turn_of(origin)) and found.slot_id == slot:
-        await session.rewind(slot, to_seq=found.before_seq)
-        own += 1
-        text_changed = found.text_changed
-    later = before - len(session.turns(slot)) - own
-    return _left(later, text_changed=text_changed) if own else None
+    count = next(meta.turns for meta in session.list_slots() if meta.slot_id == slot)
+    spans = session.turns(slot)
+    found = earlier_of(session.history(slot), spans[len(spans) - count :], origin)
+    if found is None:
+        return None
+    await session.rewind(slot, to_seq=found.to_seq)
+    return _left(found.later_turns, text_changed=found.text_changed)
 
 
 def last_prompt(history: Sequence[LedgerEvent]) -> UserMessage:

@@ -65,7 +65,8 @@ def budget_text(budget: BudgetState) -> str:
         f"  {part_label(part.name):<13}{part.tokens:>10,}  {_bar(part.tokens, largest)}".rstrip()
         for part in budget.parts
     ]
-    return "\n".join([_budget_head(budget), *lines, *_budget_notes(budget)])
+    free = f"  {'free':<13}{budget.free:>10,}  before the threshold"
+    return "\n".join([_budget_head(budget), *lines, free, *_budget_notes(budget)])
 
 
 def budget_html(budget: BudgetState) -> str:
@@ -75,7 +76,8 @@ def budget_html(budget: BudgetState) -> str:
         for part in budget.parts
     )
     head = escape(_budget_head(budget))
-    notes = "<br>".join(escape(note.strip()) for note in _budget_notes(budget))
+    rows += f"<tr><td>free</td><td>{budget.free:,} before the threshold</td></tr>"
+    notes = "<br>".join(escape(note) for note in _budget_notes(budget))
     return f"<p>{head}</p><table><tbody>{rows}</tbody></table><p>{notes}</p>"
 
 
@@ -102,7 +104,7 @@ def _budget_head(budget: BudgetState) -> str:
 
 
 def _budget_notes(budget: BudgetState) -> list[str]:
-    notes = [f"  {'free':<13}{budget.free:>10,}  before the threshold", budget.source]
+    notes: list[str] = [budget.source]
     if budget.checkpoint:
         degraded = ", without a summary" if budget.checkpoint.is_degraded else ""
         notes.append(

@@ -15,25 +15,35 @@ from IPython.core.inputtransformer2 import make_tokens_by_line
 
 CELL_MAGICS = ("agent", "slot", "compact")
 _CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")
+_CALL = "get_ipython().run_line_magic('agent', "
+_ASKING_CELL = re.compile(r"%%agent(?P<header>\s.*)?$", re.DOTALL)
+_ASKING_LINE = re.compile(r"(?P<indent>\s*)%agent(?P<text>\s.*)$", re.DOTALL)
 _QUESTION = re.compile(r"(?P<before>(?:[^%'\"#]*=\s*)?\s*)%agent\s+(?P<text>.*\?)\s*$")
 
 
 class InputTransformer:
-    """Callable for `shell.input_transformers_cleanup`; holds nothing.
+    """Callable for `shell.input_transformers_cleanup`.
 
-    `has_side_effects` keeps IPython from calling it while the person is still typing.
+    `hides_results`: an answer that ends a cell isn't shown a second time as its `Out`; notebooks
+    do without it, there the answer keeps silent itself. `has_side_effects` keeps IPython from
+    calling it while the person is still typing.
     """
 
     has_side_effects = True
+
+    def __init__(self, *, hides_results: bool = False) -> None:
+        self._hides_results = hides_results
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Give the cell's lines as IPython should read them; may raise `UsageError`."""
         if not lines:
             return lines
         if lines[0].startswith("%%"):
-            return _with_body(lines)
+            lines = _with_body(lines)
+            return _hiding_cell(lines) if self._hides_results else lines
         _refuse_comment_above(lines)
-        return _with_questions(lines)
+        lines = _with_questions(lines)
+        return _hiding_line(lines) if self._hides_results else lines
 
 
 def _with_body(lines: list[str]) -> list[str]:
@@ -64,9 +74,30 @@ def _with_questions(lines: list[str]) -> list[str]:
     made = list(lines)
     for number, match in found:
         if match and (number + 1, match.end("before")) in starts:
-            call = f"get_ipython().run_line_magic('agent', {match['text']!r})"
+            call = f"{_CALL}{match['text']!r})"
             made[number] = f"{match['before']}{call}\n"
     return made
+
+
+def _hiding_cell(lines: list[str]) -> list[str]:
+    """Call `%%agent` with a semicolon behind it, which is how IPython is told to hide a result."""
+    found = _ASKING_CELL.match(lines[0])
+    if found is None:
+        return lines
+    header, body = found["header"].strip(), "".join(lines[1:])
+    return [f"get_ipython().run_cell_magic('agent', {header!r}, {body!r});\n"]
+
+
+def _hiding_line(lines: list[str]) -> list[str]:
+    last = max((i for i, line in enumerate(lines) if line.strip()), default=0)
+    found = _ASKING_LINE.match(lines[last])
+    starts = {position for line in make_tokens_by_line(lines) for position in _percents(line)}
+    if found and (last + 1, found.end("indent")) in starts:
+        call = f"get_ipython().run_line_magic('agent', {found['text'].strip()!r});\n"
+        return [*lines[:last], found["indent"] + call, *lines[last + 1 :]]
+    if lines[last].lstrip().startswith(_CALL):
+        return [*lines[:last], lines[last].rstrip() + ";\n", *lines[last + 1 :]]
+    return lines
 
 
 def _percents(line: list[TokenInfo]) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ imports anywidget: it is itself imported when the first view is shown.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from agent_magics.session.loop import background_loop
 
 PUSH_INTERVAL_S = 0.2
 SHARE_OF_LOOP = 20
+CLICK_PATIENCE_S = 1.0
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -139,10 +141,15 @@ class Views:
         return [view for view in (self._tabs, self._budget) if view is not None]
 
     def _heard(self, message: object) -> None:
-        """Take a click; may run on any thread, and what is printed here is lost."""
+        """Take a click; may run on any thread, and what is printed here is lost.
+
+        It waits a moment for the deed, so that a cell that is run next finds it done.
+        """
         match message:
             case {"kind": "switch", "slot": str(slot)}:
-                background_loop().post(self._switch(slot))
+                done = threading.Event()
+                background_loop().post(self._switch(slot)).add_done_callback(done.set)
+                done.wait(CLICK_PATIENCE_S)
             case _:
                 pass
 

@@ -544,3 +544,90 @@ def test_sessions_are_listed(notebook: Notebook) -> None:
     """`%sessions` marks the open one."""
     notebook.run("%agent hello there")
     assert " *  hello there · 2 messages · " in notebook.run("%sessions")
+
+
+@pytest.mark.req("N2", "dec59")
+def test_without_any_model_a_sentence_lists_what_to_do(
+    shell: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Loading works, the first use says it, and a model that is named then is used."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    for name in ("LMSTUDIO", "LLAMACPP"):
+        monkeypatch.setenv(f"AGENT_MAGICS_{name}_URL", "http://127.0.0.1:1/v1")
+    script = tmp_path / "script.yaml"
+    script.write_text("steps: [Here I am.]")
+    notebook = Notebook(shell, capsys, monkeypatch)
+    assert "model: found at first use" in notebook.run("%load_ext agent_magics")
+    said = notebook.run("%agent hello", fails=True)
+    assert "No model answers: set OPENAI_API_KEY, start Ollama, or " in said
+    assert "Traceback" not in said
+    assert "  openai    no key: set OPENAI_API_KEY" in notebook.run("%agent model")
+    notebook.run(f"%agent model scripted:{script}")
+    assert "Here I am." in notebook.run("%agent hello")
+    notebook.run("%unload_ext agent_magics")
+
+
+@pytest.mark.req("N2")
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("nobody:x", 'No provider answers for model "nobody:x".'),
+        ("scripted:/no/such/file.yaml", "/no/such/file.yaml"),
+        ("openai:x@http://127.0.0.1:1/v1", "127.0.0.1:1"),
+    ],
+)
+def test_a_model_that_can_not_answer_is_a_sentence(
+    notebook: Notebook, model: str, says: str
+) -> None:
+    """An unknown provider, a missing file, a server that isn't there."""
+    notebook.run(f'%config AgentMagics.model = "{model}"')
+    said = notebook.run("%agent hello", fails=True)
+    assert says in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.req("N2")
+def test_a_ledger_that_is_no_database_is_a_sentence(notebook: Notebook, tmp_path: Path) -> None:
+    """The file is named and left as it is; another one is used on demand."""
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database at all " * 400)
+    before = broken.read_bytes()
+    notebook.run(f'%config AgentMagics.store = "{broken}"')
+    said = notebook.run("%agent hello", fails=True)
+    assert str(broken) in said
+    assert "Traceback" not in said
+    assert broken.read_bytes() == before
+    assert "resumed" not in notebook.run("%agent")
+    notebook.run(f'%config AgentMagics.store = "{tmp_path / "good.db"}"')
+    notebook.run("%agent hello")
+
+
+@pytest.mark.req("N1")
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("AGENT_MAGICS_CONNECT_S", "soon", 'AGENT_MAGICS_CONNECT_S is "soon"'),
+        ("AGENT_MAGICS_STORE", "postgresql://host/ledger", "A ledger in postgresql can't be used"),
+    ],
+)
+def test_a_wrong_variable_is_told_at_load(
+    shell: Any,
+    script: Script,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    says: str,
+) -> None:
+    """One sentence, and the magics are there once it is mended."""
+    notebook = Notebook(shell, capsys, monkeypatch)
+    with monkeypatch.context() as wrong:
+        wrong.setenv(variable, value)
+        said = notebook.run("%load_ext agent_magics", fails=True)
+        assert says in said
+        assert "Traceback" not in said
+    notebook.run("%agent hello")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run("%unload_ext agent_magics")

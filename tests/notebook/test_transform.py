@@ -25,11 +25,12 @@ class Heard:
         self.calls.append((line,))
         return "the answer"
 
-    def _cell(self, line: str, cell: str) -> None:
+    def _cell(self, line: str, cell: str) -> str:
         self.calls.append((line, cell))
+        return "the answer"
 
     def run(self, source: str) -> Any:
-        return self.shell.run_cell(source)
+        return self.shell.run_cell(source, store_history=True)
 
 
 @pytest.fixture
@@ -98,3 +99,27 @@ def test_typing_on_is_not_disturbed(heard: Heard) -> None:
         "incomplete",
         "invalid",
     )
+
+
+@pytest.mark.req("N12")
+@pytest.mark.parametrize(
+    ("source", "shows"),
+    [
+        ("%agent plain words", 0),
+        ("%agent a question?", 0),
+        ("%%agent\nWhy?", 0),
+        ("%%agent on the header", 0),
+        ("x = 1\n%agent last", 0),
+        ("%agent first\n'a value'", 1),
+        ("'%agent'", 1),
+        ('"""\n%agent quoted\n"""', 1),
+    ],
+)
+def test_a_terminal_shows_an_answer_once(
+    shell: Any, source: str, shows: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer was shown as it came; an `Out` would show it again, other values keep theirs."""
+    heard = Heard(shell)
+    heard.shell.input_transformers_cleanup[-1] = InputTransformer(hides_results=True)
+    assert heard.run(source).success
+    assert capsys.readouterr().out.count("Out[") == shows
