@@ -51,6 +51,8 @@ class Desk:
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
         self.is_closed = False
+        self.changing = asyncio.Lock()
+        self._is_closing = False
         self._doing: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -89,7 +91,7 @@ class Desk:
     # Checks
 
     def check_open(self) -> None:
-        if self.is_closed:
+        if self._is_closing:
             raise SessionNotFound(self.mirror.row.session_id)
         if self.recorder.is_readonly:
             raise SessionLocked(self.mirror.row.session_id, "it has taken this session over")
@@ -204,6 +206,7 @@ class Desk:
         """Stop what runs, wait for its record, release the lease (D 50)."""
         if self.is_closed:
             return
+        self._is_closing = True
         for turn in tuple(self.running.values()):
             turn.cancel()
         if self._tasks:

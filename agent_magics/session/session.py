@@ -6,9 +6,10 @@ state belongs to that loop, so nothing here needs a lock.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, ParamSpec, TypeVar
 
 from agent_magics.context.budget import ContextInfo
 from agent_magics.context.view import TurnSpan
@@ -32,7 +33,21 @@ from agent_magics.session.running import CancelToken, RunningTurn, reply_or_rais
 from agent_magics.session.slot_changes import static_config
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Input = str | UserInput | Sequence[ContentBlock]
+
+
+def one_by_one(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate a method that checks slots and then changes them: no other comes between."""
+
+    @functools.wraps(method)
+    async def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+        session = args[0]
+        assert isinstance(session, Session)
+        async with session._desk.changing:  # noqa: SLF001 - it decorates methods of that class
+            return await method(*args, **kwargs)
+
+    return waiting
 
 
 class Session:
@@ -121,6 +136,7 @@ class Session:
     # Turns
 
     @hops
+    @one_by_one
     async def send_message(
         self,
         message: Input,
@@ -169,6 +185,7 @@ class Session:
     # Slots
 
     @hops
+    @one_by_one
     async def create_slot(
         self,
         slot_id: str,
@@ -189,6 +206,7 @@ class Session:
         await self._desk.commit(change)
 
     @hops
+    @one_by_one
     async def derive_slot(
         self,
         slot_id: str,
@@ -225,11 +243,13 @@ class Session:
         await self._desk.commit(change)
 
     @hops
+    @one_by_one
     async def switch_slot(self, slot_id: str) -> None:
         """Make a slot the current one; turns that run go on where they began (D 7)."""
         await self._desk.commit(self._desk.slot_changes.switch(self._desk.mirror.slot(slot_id)))
 
     @hops
+    @one_by_one
     async def delete_slot(self, slot_id: str) -> None:
         """Take a slot out of every list; what children inherited from it stays (D 17).
 
@@ -239,6 +259,7 @@ class Session:
         await self._desk.commit(self._desk.slot_changes.delete(slot))
 
     @hops
+    @one_by_one
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 
@@ -249,12 +270,14 @@ class Session:
         await self._desk.commit(self._desk.slot_changes.configure(slot, settings))
 
     @hops
+    @one_by_one
     async def rename_slot(self, slot_id: str, new_id: str) -> None:
         """Give a slot another name. Raises as `create_slot` and `delete_slot` do."""
         slot = self._desk.idle_slot(slot_id)
         await self._desk.commit(self._desk.slot_changes.rename(slot, new_id))
 
     @hops
+    @one_by_one
     async def rewind(
         self, slot: str | None = None, *, to_seq: int, undoes: int | None = None
     ) -> int:
@@ -270,6 +293,7 @@ class Session:
         return events[0].seq
 
     @hops
+    @one_by_one
     async def clear(self, slot: str | None = None) -> int:
         """Take everything out of a slot's view; gives the seq, which a rewind may undo."""
         found = self._writable(slot)
@@ -292,8 +316,10 @@ class Session:
         Raises `NothingToCompact`, `CompactError` (the summary failed or was refused),
         `FixedContextExceedsBudget`, `CompactionStale`, `TurnBusy`, `SlotReadonly`.
         """
-        found = self._writable(slot)
-        with self._desk.doing(found, "a compaction"):
+        with ExitStack() as kept:
+            async with self._desk.changing:
+                found = self._writable(slot)
+                kept.enter_context(self._desk.doing(found, "a compaction"))
             _, model = await self._desk.model_of(found)
             writer = self._desk.parts.config.compact_model or model.spec
             compactor = Compactor(

@@ -325,3 +325,21 @@ def test_a_full_memory_names_the_heaviest_facts(bench: Bench) -> None:
         assert sorted(await session.memory.items()) == ["a", "b", "c"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("dec50")
+def test_a_session_that_closes_takes_no_more_work(bench: Bench) -> None:
+    """What runs is ended and recorded; nothing new begins meanwhile."""
+
+    async def scene() -> None:
+        session = await bench.session({"text": "one two three", "chunk_delay_s": 0.2}, "late")
+        await session.create_slot("side")
+        turn = await session.send_message("q")
+        closing = asyncio.ensure_future(session.close())
+        await asyncio.sleep(0)
+        with pytest.raises(SessionNotFound):
+            await session.send_message("late", slot="side")
+        await closing
+        assert turn.is_done
+
+    asyncio.run(scene())

@@ -451,3 +451,33 @@ def test_given_messages_are_repaired_before_they_are_sent(bench: Bench) -> None:
         assert said(session.messages("rules")) == ["q"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("S4", "S5", "S7", "dec7")
+def test_changes_that_meet_come_one_after_the_other(bench: Bench) -> None:
+    """Each sees what the one before has made: no name twice, nothing lost, no turn in a ghost."""
+
+    async def scene() -> None:
+        session = await bench.session()
+        twice = await asyncio.gather(
+            session.create_slot("a"), session.create_slot("a"), return_exceptions=True
+        )
+        assert [type(result) for result in twice] == [type(None), SlotAlreadyExists]
+        await asyncio.gather(
+            session.configure_slot("a", system_prompt="P"),
+            session.configure_slot("a", mode=Readonly()),
+            session.rename_slot("a", "b"),
+        )
+        config = session.slot_config("b")
+        assert (config.system_prompt, config.mode) == ("P", Readonly())
+        gone = await asyncio.gather(
+            session.delete_slot("b"),
+            session.switch_slot("b"),
+            session.send_message("q", slot="b"),
+            session.compact("b"),
+            return_exceptions=True,
+        )
+        assert [type(result) for result in gone] == [type(None), *[SlotNotFound] * 3]
+        assert session.current_slot == "default"
+
+    asyncio.run(scene())
