@@ -9,19 +9,22 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import NewEvent, Payload
 from agent_magics.core.ports import Change, Owner
 from agent_magics.ledger.store import SqlStore
+from agent_magics.providers.scripted import ScriptedProvider
+from agent_magics.session.agent import AgentBuilder
 from benchmarks.floor import Floor
 from benchmarks.table import Row
-from benchmarks.trace import turns
+from benchmarks.trace import ANSWER, QUESTION, turns
 
 TURNS = 300
 
 
 def rows(folder: Path) -> list[Row]:
-    """Append turns to the store and to the floor, in turns of one another."""
-    return [asyncio.run(_append(folder))]
+    """Append turns to the store, and run whole turns of a session, each beside the floor."""
+    return [asyncio.run(_append(folder)), asyncio.run(_converse(folder))]
 
 
 async def _append(folder: Path) -> Row:
@@ -46,6 +49,35 @@ async def _append(folder: Path) -> Row:
         what="append a turn to the store (2 commits)",
         ours_ms=ours,
         floor="raw sqlite3, the same 2 commits",
+        floor_ms=raw,
+    )
+
+
+async def _converse(folder: Path) -> Row:
+    floor = Floor(folder / "floor-of-turns.db")
+    store = SqlStore(folder / "turns.db")
+    model = ScriptedProvider([{"text": ANSWER, "chunks": 1}], repeat=True)
+    builder = AgentBuilder(AgentConfig(default_model="scripted:bench"))
+    builder.register_model_provider(model).register_session_storage(store)
+    agent = await builder.build()
+    session = await agent.new_session()
+    ours: list[float] = []
+    raw: list[float] = []
+    for asked, said in turns(TURNS):
+        begin = time.perf_counter()
+        await session.submit_turn(QUESTION)
+        between = time.perf_counter()
+        floor.commit(asked)
+        floor.commit(said)
+        ours.append((between - begin) * 1_000)
+        raw.append((time.perf_counter() - between) * 1_000)
+    await agent.shutdown()
+    await store.aclose()
+    floor.close()
+    return Row(
+        what=f"a whole turn of a session, {TURNS} in a row",
+        ours_ms=ours,
+        floor="raw sqlite3, its 2 commits",
         floor_ms=raw,
     )
 
