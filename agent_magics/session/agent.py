@@ -242,10 +242,14 @@ class Agent:
             raise SessionBusy(self._open_id() or session_id)
         self._is_opening = True
         try:
-            self._session = await make()
+            session = await make()
         finally:
             self._is_opening = False
-        return self._session
+        if self._is_shut_down:  # meanwhile
+            await session.close()
+            raise AgentShutdown
+        self._session = session
+        return session
 
     async def _make(self, session_id: str, wanted: SessionConfig) -> Session:
         storage = self._parts.storage
@@ -269,6 +273,8 @@ class Agent:
         lease = await storage.acquire(session_id, self._owner(), take=take)
         try:
             recorder = self._recorder(lease, await self._loaded(session_id))
+            if not recorder.mirror.slots:  # its maker ended between the lease and the first write
+                await recorder.commit(self._first_change(recorder, SessionConfig()))
             await set_right(recorder)
         except BaseException:
             await storage.release(lease)

@@ -91,7 +91,10 @@ class Recorder:
     def notify(self) -> None:
         """Tell the listeners that something to be shown has changed."""
         for listener in tuple(self._listeners):
-            listener()
+            try:
+                listener()
+            except Exception as error:  # noqa: BLE001 - a view is foreign code; what is written is
+                _log.warning("a listener failed: %s", type(error).__name__)
 
     async def release(self) -> None:
         """Give the lease back once nothing is being written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,8 @@ from agent_magics.core.errors import (
     StorageError,
 )
 from agent_magics.core.messages import System
+from agent_magics.core.ports import Owner
+from agent_magics.ledger.store import SqlStore
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import AgentBuilder
@@ -341,5 +344,57 @@ def test_a_session_that_closes_takes_no_more_work(bench: Bench) -> None:
             await session.send_message("late", slot="side")
         await closing
         assert turn.is_done
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S1", "inv10")
+def test_a_session_whose_maker_was_killed_has_its_slot(bench: Bench) -> None:
+    """The lease was written, the first events were not: the resume makes them."""
+
+    async def scene() -> None:
+        store = SqlStore(bench.path)
+        owner = Owner(pid=1, host="gone", since=datetime.now(UTC))
+        await store.acquire("s", owner, create=True)
+        await store.aclose()
+        session = await bench.resumed("s", "hello")
+        assert [slot.slot_id for slot in session.list_slots()] == ["default"]
+        assert (await session.submit_turn("q")).text == "hello"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E4")
+def test_a_shutdown_while_a_session_opens_leaves_none_open(bench: Bench) -> None:
+    """Who waits for it is told, and the session is given back."""
+
+    async def scene() -> None:
+        agent = await bench.agent()
+        opened, _ = await asyncio.gather(
+            agent.new_session(SessionConfig(session_id="s")),
+            agent.shutdown(),
+            return_exceptions=True,
+        )
+        assert isinstance(opened, AgentShutdown)
+        assert (await bench.resumed("s")).session_id == "s"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E2")
+def test_a_listener_that_fails_is_no_failure_of_the_write(bench: Bench) -> None:
+    """A broken view breaks neither a change nor a turn, nor the views after it."""
+    heard: list[bool] = []
+
+    def broken() -> None:
+        raise ValueError("a widget")
+
+    async def scene() -> None:
+        session = await bench.session("ok")
+        session.subscribe(broken)
+        session.subscribe(lambda: heard.append(True))
+        await session.create_slot("a")
+        assert (await session.submit_turn("q")).text == "ok"
+        assert heard
 
     asyncio.run(scene())
