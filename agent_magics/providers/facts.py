@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 from agent_magics.core.chat import ModelInfo
 
@@ -19,6 +19,7 @@ _WINDOW_NAMES = (
     "max_model_len",
     "max_context_length",
 )
+_NO_COUNT = 10**12
 _NO_CHAT = re.compile(r"embed|rerank|whisper|tts|moderation|dall-e|-image", re.IGNORECASE)
 
 
@@ -61,9 +62,14 @@ def window_in(document: Any) -> int | None:
     for where in (document, document.get("meta"), document.get("default_generation_settings")):
         for name in _WINDOW_NAMES:
             value = where.get(name) if isinstance(where, dict) else None
-            if isinstance(value, int) and value > 0:
+            if is_count(value):
                 return value
     return None
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Tell whether a server's number can be one of tokens; some send sentinels and nonsense."""
+    return type(value) is int and 0 < value < _NO_COUNT
 
 
 def _model(entry: dict[str, Any], provider: str) -> ModelInfo:
@@ -86,7 +92,7 @@ def _words(value: Any) -> set[str] | None:
 
 
 def _can_chat(entry: dict[str, Any]) -> bool:
-    if entry.get("type") in {"embeddings", "embedding", "image", "audio"}:
+    if entry.get("type") in ("embeddings", "embedding", "image", "audio"):
         return False
     return not _NO_CHAT.search(entry["id"])
 
@@ -94,7 +100,7 @@ def _can_chat(entry: dict[str, Any]) -> bool:
 def _loaded_window(loaded: Any, name: str) -> int | None:
     models = loaded.get("models") if isinstance(loaded, dict) else None
     for entry in models if isinstance(models, list) else []:
-        if isinstance(entry, dict) and entry.get("name") in {name, f"{name}:latest"}:
+        if isinstance(entry, dict) and entry.get("name") in (name, f"{name}:latest"):
             return window_in(entry)
     return None
 
@@ -110,6 +116,6 @@ def _shown_window(shown: dict[str, Any]) -> int | None:
     trained = [
         value
         for name, value in (info if isinstance(info, dict) else {}).items()
-        if str(name).endswith(".context_length") and isinstance(value, int)
+        if str(name).endswith(".context_length") and is_count(value)
     ]
     return min([OLLAMA_DEFAULT_WINDOW, *trained])

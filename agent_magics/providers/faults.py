@@ -322,7 +322,7 @@ def _parsed(body: bytes | str | dict[str, Any] | list[Any]) -> Any:
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -370,7 +370,7 @@ def _json_inside(text: str) -> Any:
     for candidate in (text[start:], text[start:].replace("\\'", "'").replace('\\\\"', '\\"')):
         try:
             return json.JSONDecoder().raw_decode(candidate)[0]
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     return None
 

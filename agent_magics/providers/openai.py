@@ -196,7 +196,7 @@ class OpenAICompatible:
     def _read(self, event: ServerEvent, answer: Answer) -> Iterator[ChatEvent]:
         try:
             chunk = json.loads(event.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             chunk = None
         if _is_error(event, chunk):
             raise self._error(200, chunk if isinstance(chunk, (dict, list)) else event.data)
@@ -209,7 +209,7 @@ class OpenAICompatible:
         body = await reply.read()
         try:
             document = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or not isinstance(document.get("choices"), list):
             raise self._error(reply.status, body)
@@ -331,7 +331,7 @@ def _is_error(event: ServerEvent, chunk: Any) -> bool:
         return True
     if not isinstance(chunk, dict):
         return False
-    return bool(chunk.get("error")) or "error" in {chunk.get("type"), chunk.get("object")}
+    return bool(chunk.get("error")) or "error" in (chunk.get("type"), chunk.get("object"))
 
 
 def _warn_if_cut(request: ChatRequest, answer: Answer, provider: str) -> None:

@@ -13,6 +13,7 @@ from agent_magics.core.chat import CallReady, ChatEvent, Done, ReasoningDelta, T
 from agent_magics.core.errors import StreamInterrupted
 from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text, clean_value
+from agent_magics.providers.facts import is_count
 
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
 _OPEN, _CLOSE = "<think>", "</think>"
@@ -55,7 +56,7 @@ class Answer:
         """Take one chunk of a stream."""
         self._usage = _usage_in(chunk) or self._usage
         for choice in _dicts(chunk.get("choices")):
-            if choice.get("index") in {None, 0}:
+            if choice.get("index") in (None, 0):
                 yield from self._take(choice)
 
     def feed_whole(self, body: dict[str, Any]) -> Iterator[ChatEvent]:
@@ -301,7 +302,16 @@ def _object_in(text: str, depth: int = 0) -> dict[str, Any] | None:
         return _object_in(value, depth=1)
     if value is None:
         return {}
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and _is_strict(value) else None
+
+
+def _is_strict(value: dict[str, Any]) -> bool:
+    """Python reads NaN and Infinity; a strict server would refuse them in every later request."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
@@ -326,7 +336,7 @@ def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
 
 def _count(where: Any, name: str) -> int:
     value = where.get(name) if isinstance(where, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if is_count(value) else 0
 
 
 def _reasoning_in(said: dict[str, Any]) -> str:
@@ -343,7 +353,7 @@ def _parts(content: Any) -> Iterator[tuple[bool, str]]:
         yield False, content
         return
     for part in _dicts(content):
-        is_thought = part.get("type") in {"thinking", "reasoning"}
+        is_thought = part.get("type") in ("thinking", "reasoning")
         inner = part.get("thinking") if is_thought else part.get("text")
         texts = [inner] if isinstance(inner, str) else [t for _, t in _parts(inner)]
         for text in texts:

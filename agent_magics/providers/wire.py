@@ -22,7 +22,8 @@ from agent_magics.providers.redact import redact
 
 Transport = httpx.AsyncBaseTransport
 MAX_BODY_BYTES = 32_000_000
-MAX_ERROR_BYTES = 1_000_000
+MAX_ERROR_BYTES = 200_000
+MAX_STREAM_BYTES = 128_000_000  # 300,000 tokens, each in a chunk of its own, and more
 WRITE_S = 60.0
 Key: TypeAlias = str | Callable[[], str | None] | None
 BodyKind = Literal["events", "json", "page", "empty"]
@@ -81,6 +82,7 @@ class Reply:
         self._endpoint = endpoint
         self._chunks = response.aiter_bytes()
         self._head = b""
+        self._read_bytes = 0
 
     @property
     def retry_after_s(self) -> float | None:
@@ -99,7 +101,7 @@ class Reply:
             chunk = await self._next()
             if chunk is None:
                 return "empty"
-            self._head += chunk
+            self._head = chunk  # what came before was blank
         first = self._head.lstrip()[:1]
         if first in b"{[":
             return "json"
@@ -135,11 +137,15 @@ class Reply:
     async def _next(self) -> bytes | None:
         try:
             async with asyncio.timeout(self.silence_s):
-                return await anext(self._chunks, None)
+                chunk = await anext(self._chunks, None)
         except TimeoutError as error:
             raise self._endpoint.silent(self.silence_s) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise self._endpoint.failure(error) from error
+        self._read_bytes += len(chunk or b"")
+        if self._read_bytes > MAX_STREAM_BYTES:
+            raise self._endpoint.endless(MAX_STREAM_BYTES)
+        return chunk
 
 
 class Endpoint:
@@ -240,7 +246,7 @@ class Endpoint:
             return None
         try:
             return json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def failure(self, error: Exception) -> ProviderError:
@@ -263,6 +269,13 @@ class Endpoint:
             f"{self.name} said nothing for {math.ceil(seconds)} s; try again, or raise the"
             " time-out.",
             kind="timeout",
+        )
+
+    def endless(self, limit: int) -> ProviderError:
+        """Say that an answer has no end in sight."""
+        return ProviderError(
+            f"{self.name} sent more than {limit // 1_000_000} MB for one answer and was cut off;"
+            " check the server, or choose another model with %agent model."
         )
 
     async def aclose(self) -> None:
@@ -304,6 +317,12 @@ class Endpoint:
         if body is not None:
             headers["content-type"] = "application/json"
         key = self.api_key
+        if key and not (key.isascii() and key.isprintable()):
+            raise ProviderError(
+                f"The key for {self.name} has a character that no key has (a line end, a letter"
+                " with an accent, an ellipsis); copy it again, whole.",
+                kind="auth",
+            )
         if key:
             headers["authorization"] = f"Bearer {key}"
         return {**headers, **self._headers}

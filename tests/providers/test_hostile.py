@@ -1,0 +1,107 @@
+"""Servers that send what no server should: one clear error or an answer, never a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_magics.core.chat import Done
+from agent_magics.providers.facts import listed_models, window_in
+from agent_magics.providers.faults import read_fault
+from agent_magics.providers.wire import MAX_STREAM_BYTES
+from tests.providers.answers import Gathered, gather, hello_stream, server, streamed
+
+pytestmark = pytest.mark.req("P1", "inv14")
+
+END = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+async def answered(response: httpx.Response, **settings: Any) -> Gathered:
+    provider = server(lambda _: response, **settings)
+    try:
+        return await gather(provider)
+    finally:
+        await provider.aclose()
+
+
+def answer_to(chunk: str) -> Gathered:
+    return asyncio.run(answered(streamed(f"data: {chunk}\n\n".encode(), END)))
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        '{"choices":[{"index":[],"delta":{"content":"x"}}]}',
+        '{"choices":[{"delta":{"content":[{"type":[],"text":"x"}]}}]}',
+        '{"type":{},"object":[],"choices":[]}',
+        f'{{"choices":{DEEP}}}',
+        '{"choices":[],"n":' + "9" * 10_000 + "}",
+    ],
+    ids=["index", "part", "type", "deep", "digits"],
+)
+def test_a_chunk_of_wrong_types_is_left_out(chunk: str) -> None:
+    """Lists and objects where words belong, and nesting that no parser follows."""
+    assert answer_to(chunk).end == "done"
+
+
+@pytest.mark.parametrize("count", ["1" + "0" * 40, "1e400", "true", '"5"', "-3", "[]"])
+def test_a_count_that_is_none_is_unknown(count: str) -> None:
+    """A server's nonsense about usage doesn't cost the answer: it can be recorded."""
+    usage = f'{{"choices":[],"usage":{{"prompt_tokens":{count},"completion_tokens":{count}}}}}'
+    done = answer_to(usage).done
+    assert isinstance(done, Done)
+    assert done.usage is None
+
+
+def test_arguments_that_are_no_strict_json_are_not_executable() -> None:
+    """NaN and Infinity, which Python reads, would be refused in every later request."""
+    for arguments in ('{"x": NaN}', '{"x": [Infinity]}', '{"x": 1e999}'):
+        call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}
+        answer = answer_to(json.dumps({"choices": [{"delta": {"tool_calls": [call]}}]}))
+        assert [(call.arguments, call.raw) for call in answer.calls] == [(None, arguments)]
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_deep_body_is_an_error_in_words(status: int) -> None:
+    """A body that no parser follows is reported as it stands, cut."""
+    body = f'{{"choices":{DEEP}}}'
+    headers = {"content-type": "application/json"}
+    answer = asyncio.run(answered(httpx.Response(status, headers=headers, content=body)))
+    assert answer.end == "error"
+    assert read_fault(400, 'oops {"a":' + DEEP).kind == "other"
+
+
+def test_lists_of_models_may_be_of_any_shape() -> None:
+    """Unhashable types and numbers that count nothing are no reason to fail."""
+    listed = listed_models({"data": [{"id": "m", "type": [], "context_length": 10**40}]}, "p")
+    assert [(model.name, model.context_window) for model in listed] == [("m", None)]
+    assert window_in({"n_ctx": True, "context_length": 4096}) == 4096
+
+
+@pytest.mark.parametrize("begin", [b"data: ", b"", b"\n"], ids=["event", "text", "blank"])
+def test_an_answer_without_end_is_cut_off(begin: bytes) -> None:
+    """A zip bomb or an endless line ends with one sentence, in bounded memory."""
+    filling = b"\n" if begin == b"\n" else b"x"
+    bomb = gzip.compress(begin + filling * (MAX_STREAM_BYTES + 1_000_000), 1)
+    headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+    pieces = [bomb[at : at + 4096] for at in range(0, len(bomb), 4096)]
+    response = streamed(*pieces)
+    response.headers.update(headers)
+    answer = asyncio.run(answered(response))
+    assert answer.error is not None
+    assert "was cut off" in answer.error.message
+
+
+@pytest.mark.parametrize("key", ["sk-…x3F", "sk-a\nb", "clé-secrète"])
+def test_a_key_that_can_not_be_sent_is_named_not_shown(key: str) -> None:
+    """A key copied with an ellipsis or a line end is the person's mistake, not a crash."""
+    answer = asyncio.run(answered(hello_stream(), api_key=key))
+    assert answer.error is not None
+    assert answer.error.kind == "auth"
+    assert key not in answer.error.message
