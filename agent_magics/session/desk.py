@@ -24,7 +24,7 @@ from agent_magics.core.errors import (
 from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Change, Provider
-from agent_magics.core.slots import Readonly, Slot, SlotConfig, Static
+from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
@@ -120,7 +120,7 @@ class Desk:
 
     def check_turn_end(self, slot: Slot, seq: int) -> None:
         """Raise `InputValidation`, naming the nearest ends, where `seq` doesn't end a turn."""
-        ends = [0, *(span.last_seq for span in self.turns(slot))]
+        ends = [0, *(span.last_seq for span in self.turns(slot) if span.is_finished)]
         if seq in ends:
             return
         below = max((end for end in ends if end < seq), default=0)
@@ -162,20 +162,15 @@ class Desk:
         self.recorder.notify()
         return events
 
-    async def import_static(
-        self, slot_id: str, parent: Slot, *, origin: Origin | None, replace: bool
-    ) -> None:
-        """Make a stored slot of a static one's messages: the only copy there is (D 23)."""
+    def with_imports(self, change: Change, parent: Slot) -> Change:
+        """Write a static slot's messages into its child: the only copy there is (D 23)."""
         assert isinstance(parent.config.source, Static)
-        config = msgspec.structs.replace(parent.config, mode=SlotConfig().mode)
-        config = msgspec.structs.replace(config, source=SlotConfig().source)
-        change = self.slot_changes.create(slot_id, config, replace=replace, origin=origin)
         uid = change.slots[-1].uid
         imported = tuple(
             self.recorder.event(Imported(message=message), slot_uid=uid)
             for message in parent.config.source.messages
         )
-        await self.commit(msgspec.structs.replace(change, events=(*change.events, *imported)))
+        return msgspec.structs.replace(change, events=(*change.events, *imported))
 
     async def start(
         self,

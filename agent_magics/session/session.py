@@ -6,6 +6,7 @@ state belongs to that loop, so nothing here needs a lock.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -156,9 +157,17 @@ class Session:
         )
 
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
-        """Run a turn to its end and give the reply; raises what made it fail or stopped it."""
+        """Run a turn to its end and give the reply; raises what made it fail or stopped it.
+
+        A cancel stops the turn and waits until that is recorded (D 11).
+        """
         turn = await self.send_message(message, slot=slot)
-        return reply_or_raise(await turn.join())
+        try:
+            return reply_or_raise(await turn.join())
+        except asyncio.CancelledError:
+            turn.cancel()
+            await turn.join()
+            raise
 
     @asynccontextmanager
     async def submit_turn_stream(
@@ -228,9 +237,6 @@ class Session:
         self._desk.check_free(slot_id, replace=replace)
         if config is not None:
             self._desk.check_model(config.model)
-        if is_static(parent):
-            await self._desk.import_static(slot_id, parent, origin=origin, replace=replace)
-            return
         change = self._desk.slot_changes.derive(
             slot_id,
             parent,
@@ -240,6 +246,8 @@ class Session:
             replace=replace,
             origin=origin,
         )
+        if is_static(parent):
+            change = self._desk.with_imports(change, parent)
         await self._desk.commit(change)
 
     @hops

@@ -70,7 +70,7 @@ class SlotChanges:
         made = self._child_config(parent, strategy, config)
         slot = msgspec.structs.replace(
             self._new_slot(slot_id, made),
-            parent_uid=parent.uid,
+            parent_uid=None if is_static(parent) else parent.uid,
             fork_seq=fork_seq,
             focus_seq=self._focus_seq(parent, strategy, fork_seq),
             checkpoint_id=self._checkpoint_before(parent, fork_seq),

@@ -24,7 +24,9 @@ from agent_magics.core.slots import (
     SlotConfig,
     Static,
 )
+from agent_magics.core.turns import ToolStarted
 from agent_magics.session.session import Session
+from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -398,6 +400,55 @@ def test_a_static_slot_lives_in_this_process_only(bench: Bench) -> None:
         assert [slot.slot_id for slot in again.list_slots()] == ["default", "live"]
         assert again.current_slot == "default"
         assert said(again.messages("live")) == ["rule one", "yes", "go", "ok"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S3", "S6", "dec19")
+def test_a_slot_derived_from_a_static_one_is_as_it_was_asked_for(bench: Bench) -> None:
+    """Strategy, settings and parent are those of any child, live and after a resume."""
+
+    async def scene() -> None:
+        session = await bench.session(session_id="s")
+        given = tuple(User(content=(Text(text=text),)) for text in "abc")
+        await session.create_slot("rules", SlotConfig(source=Static(messages=given)))
+        strategy = DeriveStrategy.focused(Focused(recent_messages=1))
+        await session.derive_slot(
+            "live", "rules", strategy, config=SlotConfig(system_prompt="be brief")
+        )
+        live = session.slot_config("live")
+        assert (live.mode, live.system_prompt) == (strategy.kept, "be brief")
+        assert live.source == Derived(parent_id="rules", strategy=strategy)
+        assert said(session.messages("live")) == ["c"]
+        listed = session.list_slots()[-1]
+        assert listed.parent_id == "rules"
+        await session.close()
+        again = await bench.resumed("s")
+        assert again.list_slots()[-1] == listed
+        assert said(again.messages("live")) == ["c"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S6", "dec18")
+def test_a_running_turn_has_no_end_to_derive_at(bench: Bench) -> None:
+    """What it has recorded so far is refused as `at_seq`."""
+
+    @tool
+    async def slow() -> str:
+        await asyncio.sleep(0.1)
+        return "done"
+
+    async def scene() -> None:
+        session = await bench.session({"calls": [{"name": "slow"}]}, "ok", tools=[slow])
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolStarted):
+                with pytest.raises(InputValidation, match="nearest ends: 0"):
+                    await session.derive_slot(
+                        "child", "default", at_seq=session.turns()[-1].last_seq
+                    )
+        assert len(session.list_slots()) == 1
 
     asyncio.run(scene())
 

@@ -336,3 +336,20 @@ def test_raising_is_what_submit_turn_does_for_a_stop(bench: Bench) -> None:
 
 def _usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
     return {"input_tokens": input_tokens, "output_tokens": output_tokens}
+
+
+@pytest.mark.req("S12", "dec11")
+def test_a_cancelled_submit_stops_its_turn(bench: Bench) -> None:
+    """Interrupting the cell that waits leaves nothing running, and what was said is recorded."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW)
+        waiting = asyncio.ensure_future(session.submit_turn("q"))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not session.running()
+        assert session.history()[-1].payload.cause == "stopped"  # type: ignore[union-attr]
+
+    asyncio.run(scene())
