@@ -97,9 +97,10 @@ class Mirror:
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
         return turns_of(self.view(slot), running)
 
-    def events_of(self, slot: Slot) -> tuple[LedgerEvent, ...]:
-        """Give the events recorded in the slot itself, inherited ones excluded."""
-        return tuple(self._by_slot[slot.uid])
+    def is_undoable(self, slot: Slot, seq: int) -> bool:
+        """Tell whether `seq` is a rewind or clear of that slot."""
+        own = (event for event in self._by_slot[slot.uid] if event.seq == seq)
+        return any(isinstance(event.payload, Rewind | Clear) for event in own)
 
     def last_finished_seq(self, slot: Slot, running: str | None) -> int:
         """Find the newest seq of the slot before its running turn; its fork where it has none.

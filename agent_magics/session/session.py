@@ -297,6 +297,10 @@ class Session:
         found = self._writable(slot)
         if undoes is None:
             self._desk.check_turn_end(found, to_seq)
+        elif not self._desk.mirror.is_undoable(found, undoes):
+            raise InputValidation(
+                f'seq {undoes} is no rewind or clear of slot "{found.slot_id}"; nothing to undo.'
+            )
         events = await self._desk.commit(self._desk.slot_changes.rewind(found, to_seq, undoes))
         return events[0].seq
 

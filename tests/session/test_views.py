@@ -88,6 +88,23 @@ def test_a_rewind_ends_at_a_turn(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("dec25")
+def test_only_a_rewind_or_a_clear_can_be_undone(bench: Bench) -> None:
+    """Any other seq is refused, and the view stays."""
+
+    async def scene() -> None:
+        session = await bench.session(*"ab")
+        await ask(session, "1")
+        await ask(session, "2")
+        first = session.turns()[0]
+        for undoes in (first.last_seq, 999):
+            with pytest.raises(InputValidation, match="no rewind or clear"):
+                await session.rewind(to_seq=first.first_seq, undoes=undoes)
+        assert said(session) == ["1", "a", "2", "b"]
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("N9", "dec51")
 def test_a_cell_knows_the_turn_that_it_made(bench: Bench) -> None:
     """By id where there is one; with how many later turns and whether its text changed."""
