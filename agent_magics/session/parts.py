@@ -15,6 +15,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import ModelError
 from agent_magics.core.ports import Clock, Ids, OnMain, Provider, SessionStorage, Tool
 from agent_magics.providers.registry import ProviderRegistry
+from agent_magics.session.asking import describe
 
 ToolSource = Callable[[], Sequence[Tool]]
 
@@ -74,7 +75,7 @@ class Models:
         provider, name = self._registry.resolve(spec)
         if spec not in self._told:
             with suppress(ModelError):
-                self._told[spec] = await provider.describe(name)
+                self._told[spec] = await describe(provider, name)
         return self.at_hand(spec)
 
     def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:

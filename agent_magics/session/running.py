@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted
+from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted, said_by
 from agent_magics.core.ports import Clock
 from agent_magics.core.turns import (
     AgentEvent,
@@ -178,7 +178,7 @@ class RunningTurn:
             case Failed(error=error):
                 self.emit(TurnFailed(code=error.code, message=error.message))
             case Panicked(error=error):
-                self.emit(TurnFailed(code=InternalPanic.code, message=str(error)))
+                self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
         self._outcome.set_result(outcome)
         self._arrived.set()
 
@@ -202,4 +202,4 @@ def reply_or_raise(outcome: TurnOutcome) -> Reply:
         case Failed(error=error):
             raise error
         case Panicked(error=error):
-            raise InternalPanic(f"{type(error).__name__}: {error}") from error
+            raise InternalPanic(said_by(error)) from error

@@ -1,0 +1,105 @@
+"""Ask a provider, which may be anybody's code, and let through only what the contract names.
+
+What comes out of here can be recorded, read again, and sent back to a strict server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+
+from agent_magics.core.chat import (
+    CallReady,
+    ChatEvent,
+    ChatRequest,
+    Done,
+    ModelInfo,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+)
+from agent_magics.core.errors import ProviderError, StreamInterrupted, said_by
+from agent_magics.core.messages import ToolCall
+from agent_magics.core.ports import Provider
+from agent_magics.core.text import clean_value
+from agent_magics.session.answer import closing
+
+_UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+async def ask(provider: Provider, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+    """Give the events of one answer up to its `Done`; events of no known kind are left out.
+
+    Raises `ProviderError` on an event of wrong types, `StreamInterrupted` where no `Done` comes,
+    and what the provider raises; no exception of its own ends the session's loop.
+    """
+    try:
+        async with closing(provider.chat(request)) as events:
+            async for event in events:
+                if not isinstance(event, ChatEvent):
+                    continue
+                yield _checked(event, provider)
+                if isinstance(event, Done):
+                    return
+    except (Exception, asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise RuntimeError(said_by(error)) from error
+    raise StreamInterrupted("The model's answer ended before it was complete.")
+
+
+async def describe(provider: Provider, model: str) -> ModelInfo:
+    """Ask what is known of a model; raises `ProviderError` on an answer of wrong types."""
+    told = await provider.describe(model)
+    try:
+        data = msgspec.msgpack.encode(clean_value(told))
+        return msgspec.msgpack.decode(data, type=ModelInfo)
+    except _UNFIT as error:
+        raise _unfit(provider, str(error)) from error
+
+
+def _checked(event: ChatEvent, provider: Provider) -> ChatEvent:
+    match event:
+        case TextDelta(text=str()) | ReasoningDelta(text=str()):  # the many: nothing to look at
+            return event
+        case CallReady(call=ToolCall() as call):
+            named = msgspec.structs.replace(call, arguments=None)
+            made = _read_again(CallReady(call=named), provider)
+            assert isinstance(made, CallReady)
+            whole = msgspec.structs.replace(made.call, arguments=_strict(call.arguments))
+            return CallReady(call=whole)
+        case Retrying(wait_s=float() as wait_s) if not math.isfinite(wait_s):
+            raise _unfit(provider, f"a wait of {wait_s} s")
+        case _:
+            return _read_again(event, provider)
+
+
+def _read_again(event: ChatEvent, provider: Provider) -> ChatEvent:
+    """Write an event and read it: what comes back is of the declared types."""
+    try:
+        data = msgspec.msgpack.encode(clean_value(event))
+        read: ChatEvent = msgspec.msgpack.decode(data, type=ChatEvent)
+    except _UNFIT as error:
+        raise _unfit(provider, str(error)) from error
+    return read
+
+
+def _strict(arguments: Any) -> dict[str, Any] | None:
+    """Give arguments as strict JSON carries them; None, which is not executable, where it can't."""
+    try:
+        value = json.loads(json.dumps(clean_value(arguments), allow_nan=False))
+    except _UNFIT:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _unfit(provider: Provider, what: str) -> ProviderError:
+    return ProviderError(
+        f"The provider {provider.provider_id} broke its contract ({what}); what it said before is"
+        " kept. Try again, or choose another model."
+    )
