@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from agent_magics.core.chat import Done, ModelInfo
+from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.events import (
     AssistantMessage,
     IncompleteCause,
@@ -38,6 +38,18 @@ class Answer:
     @property
     def said(self) -> str:
         return clean_text("".join(self.text))
+
+    def note_retry(self, model: ModelInfo, event: Retrying) -> None:
+        """Remember that the request failed and goes out again."""
+        self.retries.append(
+            Retry(
+                provider=model.provider,
+                model=model.name,
+                attempt=event.attempt,
+                reason=event.reason,
+                wait_ms=round(event.wait_s * 1000),
+            )
+        )
 
     def message(
         self, model: ModelInfo, text: str, cause: IncompleteCause | None, detail: str = ""

@@ -20,7 +20,7 @@ from agent_magics.context.compaction import (
     summary_request,
 )
 from agent_magics.context.prompt import render_summary
-from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, TextDelta
+from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, Retrying, TextDelta
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     CompactError,
@@ -125,7 +125,7 @@ class Compactor:
         )
         answer = Answer(began_s=self.clock.monotonic(), estimated_tokens=0, digest="")
         try:
-            await self._collect(answer, provider, request)
+            await self._collect(answer, provider, writer, request)
         except ProviderError as error:
             raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
         finally:
@@ -141,7 +141,9 @@ class Compactor:
             )
         return said
 
-    async def _collect(self, answer: Answer, provider: Provider, request: ChatRequest) -> None:
+    async def _collect(
+        self, answer: Answer, provider: Provider, writer: ModelInfo, request: ChatRequest
+    ) -> None:
         async with closing(provider.chat(request)) as events:
             async for event in events:
                 match event:
@@ -149,6 +151,8 @@ class Compactor:
                         answer.text.append(text)
                     case CallReady(call=call):
                         answer.calls.append(call)
+                    case Retrying():
+                        answer.note_retry(writer, event)
                     case Done():
                         answer.done = event
                     case _:

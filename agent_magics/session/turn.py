@@ -37,7 +37,6 @@ from agent_magics.core.events import (
     LedgerEvent,
     Origin,
     Payload,
-    Retry,
     SystemMessage,
     ToolAnswered,
     Usage,
@@ -213,16 +212,7 @@ class TurnRun:
         )
 
     def _note_retry(self, answer: Answer, event: Retrying) -> None:
-        wait_ms = round(event.wait_s * 1000)
-        answer.retries.append(
-            Retry(
-                provider=self.model.provider,
-                model=self.model.name,
-                attempt=event.attempt,
-                reason=event.reason,
-                wait_ms=wait_ms,
-            )
-        )
+        answer.note_retry(self.model, event)
         self.turn.emit(
             RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
         )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from agent_magics.context.prompt import SUMMARY_HEADINGS
-from agent_magics.core.config import CompactionConfig
+from agent_magics.core.chat import ChatEvent, ChatRequest, Retrying
+from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.errors import (
     CompactError,
     CompactionStale,
@@ -18,6 +21,8 @@ from agent_magics.core.errors import (
     TurnBusy,
 )
 from agent_magics.core.messages import Message, User, text_of
+from agent_magics.providers.scripted import ScriptedProvider
+from agent_magics.session.agent import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
 
@@ -193,6 +198,37 @@ def test_what_can_not_shrink_is_named(bench: Bench) -> None:
         )
         with pytest.raises(FixedContextExceedsBudget, match=r"system 3,\d\d\d"):
             await session.compact()
+
+    asyncio.run(scene())
+
+
+class Flaky(ScriptedProvider):
+    """Its summaries come at the second try."""
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        if request.purpose == "compaction":
+            yield Retrying(attempt=1, reason="busy", wait_s=0.5)
+        async for event in super().chat(request):
+            yield event
+
+
+@pytest.mark.req("dec42", "P5")
+def test_retries_of_a_summary_are_in_the_ledger(bench: Bench) -> None:
+    """As those of a turn are: each with its reason, and counted in the usage."""
+
+    async def scene() -> None:
+        provider = Flaky([LONG, LONG, LONG, summary()])
+        config = AgentConfig(default_model="scripted:test", compaction=KEEP_LITTLE["compaction"])
+        agent = await AgentBuilder(config).register_model_provider(provider).build()
+        session = await agent.new_session()
+        for prompt in "123":
+            await session.submit_turn(LONG + prompt)
+        await session.compact()
+        events = session.frames.events()
+        assert events[events["kind"] == "retry"]["text"].tolist() == ["busy"]
+        spent = msgspec.json.decode(events[events["kind"] == "usage"]["payload"].iloc[-1])
+        assert (spent["purpose"], spent["attempt"]) == ("compaction", 2)
+        await agent.shutdown()
 
     asyncio.run(scene())
 
