@@ -8,6 +8,7 @@ from agent_magics.core.errors import SessionNotFound
 from agent_magics.core.ports import SessionSummary
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given
+from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 from agent_magics.notebook.state import budget_state
@@ -22,9 +23,13 @@ def run_compact(seat: Seat, given: Given, *, instructions: str | None = None) ->
     session = seat.session()
     slot = given.value("--slot")
     is_plan = given.has("--dry-run")
-    done = seat.bridge.run(
-        lambda: session.compact(slot, instructions=instructions, dry_run=is_plan)
-    )
+    try:
+        done = seat.bridge.run(
+            lambda: session.compact(slot, instructions=instructions, dry_run=is_plan)
+        )
+    except StoppedCell:
+        say("stopped; nothing changed")
+        raise
     turns = f"{done.summarised_turns:,} older turn{'' if done.summarised_turns == 1 else 's'}"
     if is_plan:
         say(

@@ -38,9 +38,12 @@ class Earlier(Value):
 
 
 class Undo(Value):
-    """How to take back a rewind: everything after `to_seq` goes, what `undoes` removed comes."""
+    """How to take back a rewind: what `undoes` removed comes, everything after `to_seq` goes.
 
-    to_seq: int
+    `to_seq` None: nothing goes.
+    """
+
+    to_seq: int | None
     undoes: int
 
 
@@ -87,8 +90,7 @@ def undo_of(state: SessionState, slot_id: str) -> Undo | None:
         prompts = _prompts(events[index + 1 :])
         gone = [prompt for prompt in _prompts(events[:index]) if prompt.seq > to_seq]
         if not prompts:
-            last = max((each.seq for each in events), default=0)
-            return Undo(to_seq=last, undoes=event.seq)
+            return Undo(to_seq=None, undoes=event.seq)
         if len(prompts) == 1 and any(_is_again(prompts[0], before) for before in gone):
             return Undo(to_seq=to_seq, undoes=event.seq)
         return None
@@ -111,10 +113,13 @@ async def redo_last(session: Session, state: SessionState) -> str:
     found = undo_of(state, slot)
     if found is None:
         raise InputValidation(f'There is nothing to redo in "{slot}".')
-    before = len(session.turns(slot))
-    await session.rewind(slot, to_seq=found.to_seq, undoes=found.undoes)
+    before = session.turns(slot)
+    end = before[-1].last_seq if before else 0
+    to_seq = end if found.to_seq is None else found.to_seq
+    await session.rewind(slot, to_seq=to_seq, undoes=found.undoes)
     after = len(session.turns(slot))
-    return f"{slot} has {after:,} turn{'' if after == 1 else 's'} in view again (was {before:,})"
+    turns = f"{after:,} turn{'' if after == 1 else 's'}"
+    return f"{slot} has {turns} in view again (was {len(before):,})"
 
 
 def earlier_of(

@@ -1,0 +1,197 @@
+"""Trouble is one sentence, without a traceback, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebook.conftest import Notebook
+
+Script = Callable[..., None]
+
+
+SETUP = ("%slot new notes --readonly", "%slot new draft", "%agent hello")
+
+
+@pytest.mark.req("N2", "N4", "N5", "N6", "S4")
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("%agent {{zzz}}", "{{zzz}} is not defined; write \\{{ or --raw"),
+        ("%agent {{1/0}}", "{{1/0}} failed (ZeroDivisionError: division by zero)."),
+        ("%%agent\n \n", None),
+        ("%%agent --slot default\n \n", "The prompt is empty; write what you want to ask."),
+        ("%agent --slot drfat hi", 'Nothing called "drfat". Did you mean draft? Slots here:'),
+        ("%agent --slot notes hi", 'Slot "notes" is read-only'),
+        ("%agent --model nobody:x hi", 'No provider answers for model "nobody:x".'),
+        ("%agent --model nobody hi", 'No provider answers for model "nobody".'),
+        ("%agent --slt a hi", "no option '--slt'. Did you mean --slot?"),
+        ("%agent --out 2x hi", "--out '2x' is no name for a variable"),
+        ("%agent --out class hi", "--out 'class' is no name for a variable"),
+        ("%agent redo", 'There is nothing to redo in "default".'),
+        ("# why\n%%agent\nhi", "%%agent must stand on the first line of its cell"),
+        ("%slot swich x", "%slot has no command 'swich'. Did you mean switch?"),
+        ("%slot draft", "Did you mean %slot switch draft?"),
+        ("%slot switch drfat", 'Nothing called "drfat". Did you mean draft?'),
+        ("%slot new draft", 'There is already a slot "draft"'),
+        ("%slot new 'a b'", "The slot name 'a b' has the character ' '"),
+        ("%slot new", "%slot new needs NAME"),
+        ("%slot new x --focused 3 --readonly", "--focused and --readonly can't both hold"),
+        ("%slot new x --model nobody:x", 'No provider answers for model "nobody:x".'),
+        ("%slot derive x --at 7", 'Slot "default" has no finished turn 7; its turns are 1 to 1.'),
+        ("%slot derive x --from draft --at 1", "it has none yet"),
+        ("%slot derive x --from nope", 'Nothing called "nope".'),
+        ("%slot delete default", 'Slot "default" can\'t be deleted'),
+        ("%slot rename default x", 'Slot "default" can\'t be'),
+        ("%slot rename draft notes", 'There is already a slot "notes"'),
+        ("%slot mode loud", "%slot mode needs a mode"),
+        ("%slot mode draft loud", "There is no mode 'loud'. Modes: full, focused, readonly."),
+        ("%slot mode focused few", "focused takes a number of messages above 0, not 'few'."),
+        ("%slot mode full 3", "full takes nothing after it"),
+        ("%slot mode nope full", 'Nothing called "nope".'),
+        ("%%slot switch draft\nbody", "Only %%slot new NAME takes a body"),
+        ("%%slot new x\n\n", "The body of %%slot new is empty"),
+        ("%compact", 'Nothing to compact in "default"'),
+        ("%compact now", "%compact has no command 'now'"),
+        ("%compact --slot nope", 'Nothing called "nope".'),
+        ("%context --slot nope", 'Nothing called "nope".'),
+        ("%context --ful", "no option '--ful'. Did you mean --full?"),
+        ("%sessions open nope", '"nope"'),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_lost(
+    notebook: Notebook, source: str, says: str | None
+) -> None:
+    """No traceback, the status error, the conversation and the slots as they were."""
+    for cell in SETUP:
+        notebook.run(cell)
+    slots = notebook.session.list_slots()
+    if says is None:
+        notebook.run(source)  # an empty cell magic says where one is
+    else:
+        said = notebook.run(source, fails=True)
+        assert says in said
+        assert "Traceback" not in said
+        assert len([line for line in said.splitlines() if line.strip()]) == 1
+    assert notebook.session.list_slots() == slots
+    assert notebook.view() == ["hello", "answer 1"]
+
+
+@pytest.mark.req("N2")
+def test_a_fault_of_ours_keeps_its_traceback(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What isn't a user's mistake is shown whole."""
+    monkeypatch.setattr(notebook.session, "list_slots", lambda: 1 / 0)
+    assert "ZeroDivisionError" in notebook.run("%slot list", fails=True)
+    assert "Traceback" in notebook.said
+
+
+@pytest.mark.req("N2")
+def test_a_failed_turn_ends_the_cell(notebook: Notebook, script: Script) -> None:
+    """Its sentence is shown, what had been said stays; `--keep-going` lets the cell succeed."""
+    script({"text": "I was about to", "error": "lost"}, {"error": "auth"})
+    notebook.run("%reload_ext agent_magics")
+    said = notebook.run("%agent first", fails=True)
+    assert "Traceback" not in said
+    assert notebook.view()[:2] == ["first", "I was about to"]
+    notebook.run("%agent --keep-going second")
+
+
+@pytest.mark.req("N11")
+def test_current_without_the_extension_says_what_to_do(shell: Any) -> None:
+    """Outside a loaded notebook it is a sentence."""
+    import agent_magics
+
+    with pytest.raises(agent_magics.AgentError, match="run %load_ext agent_magics first"):
+        agent_magics.current()
+
+
+@pytest.mark.req("N2", "dec59")
+def test_without_any_model_a_sentence_lists_what_to_do(
+    shell: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Loading works, the first use says it, and a model that is named then is used."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    for name in ("LMSTUDIO", "LLAMACPP"):
+        monkeypatch.setenv(f"AGENT_MAGICS_{name}_URL", "http://127.0.0.1:1/v1")
+    script = tmp_path / "script.yaml"
+    script.write_text("steps: [Here I am.]")
+    notebook = Notebook(shell, capsys, monkeypatch)
+    assert "model: found at first use" in notebook.run("%load_ext agent_magics")
+    said = notebook.run("%agent hello", fails=True)
+    assert "No model answers: set OPENAI_API_KEY, start Ollama, or " in said
+    assert "Traceback" not in said
+    assert "  openai    no key: set OPENAI_API_KEY" in notebook.run("%agent model")
+    notebook.run(f"%agent model scripted:{script}")
+    assert "Here I am." in notebook.run("%agent hello")
+    notebook.run("%unload_ext agent_magics")
+
+
+@pytest.mark.req("N2")
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("nobody:x", 'No provider answers for model "nobody:x".'),
+        ("scripted:/no/such/file.yaml", "/no/such/file.yaml"),
+        ("openai:x@http://127.0.0.1:1/v1", "127.0.0.1:1"),
+    ],
+)
+def test_a_model_that_can_not_answer_is_a_sentence(
+    notebook: Notebook, model: str, says: str
+) -> None:
+    """An unknown provider, a missing file, a server that isn't there."""
+    notebook.run(f'%config AgentMagics.model = "{model}"')
+    said = notebook.run("%agent hello", fails=True)
+    assert says in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.req("N2")
+def test_a_ledger_that_is_no_database_is_a_sentence(notebook: Notebook, tmp_path: Path) -> None:
+    """The file is named and left as it is; another one is used on demand."""
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database at all " * 400)
+    before = broken.read_bytes()
+    notebook.run(f'%config AgentMagics.store = "{broken}"')
+    said = notebook.run("%agent hello", fails=True)
+    assert str(broken) in said
+    assert "Traceback" not in said
+    assert broken.read_bytes() == before
+    assert "resumed" not in notebook.run("%agent")
+    notebook.run(f'%config AgentMagics.store = "{tmp_path / "good.db"}"')
+    notebook.run("%agent hello")
+
+
+@pytest.mark.req("N1")
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("AGENT_MAGICS_CONNECT_S", "soon", 'AGENT_MAGICS_CONNECT_S is "soon"'),
+        ("AGENT_MAGICS_STORE", "postgresql://host/ledger", "A ledger in postgresql can't be used"),
+    ],
+)
+def test_a_wrong_variable_is_told_at_load(
+    shell: Any,
+    script: Script,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    says: str,
+) -> None:
+    """One sentence, and the magics are there once it is mended."""
+    notebook = Notebook(shell, capsys, monkeypatch)
+    with monkeypatch.context() as wrong:
+        wrong.setenv(variable, value)
+        said = notebook.run("%load_ext agent_magics", fails=True)
+        assert says in said
+        assert "Traceback" not in said
+    notebook.run("%agent hello")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run("%unload_ext agent_magics")
