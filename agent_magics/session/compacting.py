@@ -8,6 +8,7 @@ share this one way.
 from __future__ import annotations
 
 import logging
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,13 +27,13 @@ from agent_magics.core.errors import (
     CompactError,
     FixedContextExceedsBudget,
     ProviderError,
-    StreamInterrupted,
 )
 from agent_magics.core.events import Metadata
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Change, Clock, Ids, Provider
 from agent_magics.core.slots import Checkpoint, Slot
-from agent_magics.session.answer import Answer, closing
+from agent_magics.session.answer import Answer
+from agent_magics.session.asking import ask
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import RequestBuilder
 
@@ -144,7 +145,7 @@ class Compactor:
     async def _collect(
         self, answer: Answer, provider: Provider, writer: ModelInfo, request: ChatRequest
     ) -> None:
-        async with closing(provider.chat(request)) as events:
+        async with aclosing(ask(provider, request)) as events:
             async for event in events:
                 match event:
                     case TextDelta(text=text):
@@ -157,9 +158,7 @@ class Compactor:
                         answer.done = event
                     case _:
                         pass
-        if answer.done is None:
-            raise StreamInterrupted("the answer ended before it was complete")
-        if answer.done.finish == "length":
+        if answer.done and answer.done.finish == "length":
             raise ProviderError("the summary ran into the output limit", kind="other")
 
     def _candidate(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,7 +29,7 @@ from agent_magics.core.errors import (
     MaxToolCallsExceeded,
     ProviderError,
     StoreError,
-    StreamInterrupted,
+    said_by,
 )
 from agent_magics.core.events import (
     AssistantMessage,
@@ -62,7 +63,8 @@ from agent_magics.core.turns import (
     TurnWarning,
     UsageReported,
 )
-from agent_magics.session.answer import Answer, added, called, closing
+from agent_magics.session.answer import Answer, added, called
+from agent_magics.session.asking import ask
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder
 from agent_magics.session.running import RunningTurn, Stopped
@@ -166,8 +168,10 @@ class TurnRun:
 
     async def _consume(self, answer: Answer, request: ChatRequest) -> None:
         drafted_s = 0.0
-        async with closing(self.provider.chat(request)) as events:
+        async with aclosing(ask(self.provider, request)) as events:
             async for event in events:
+                if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
+                    raise Stopped
                 if answer.first_token_s is None and isinstance(event, TextDelta | ReasoningDelta):
                     answer.first_token_s = self.clock.monotonic()
                 match event:
@@ -185,8 +189,6 @@ class TurnRun:
                         self._note_retry(answer, event)
                     case Done():
                         answer.done = event
-        if answer.done is None:
-            raise StreamInterrupted("The model's answer ended before it was complete.")
 
     def _draft(self, drafted_s: float) -> float:
         now_s = self.clock.monotonic()
@@ -206,9 +208,9 @@ class TurnRun:
         self.tool_names.append(call.tool_name)
         return ToolCall(
             call_id=f"call-{len(self.tool_names)}",
-            tool_name=clean_text(call.tool_name),
-            arguments=clean_value(call.arguments),
-            raw=clean_text(call.raw),
+            tool_name=call.tool_name,
+            arguments=call.arguments,
+            raw=call.raw,
         )
 
     def _note_retry(self, answer: Answer, event: Retrying) -> None:
@@ -266,14 +268,14 @@ class TurnRun:
             calls, stop=self.turn.stop_wanted, abandon=self.turn.abandon_wanted
         )
         async for answered in answers:
-            await self._record_result(answered)
+            await self._record_results([answered])
 
     async def _refuse(self, calls: Sequence[ToolCall]) -> None:
         """Give calls past the limit their result; they don't run (D 13)."""
         for call in calls:
             self._show_started(call)
-            refused = ToolOutput(content=OVER_LIMIT, is_error=True)
-            await self._record_result(Answered(call=call, output=refused))
+        refused = ToolOutput(content=OVER_LIMIT, is_error=True)
+        await self._record_results([Answered(call=call, output=refused) for call in calls])
 
     def _show_started(self, call: ToolCall) -> None:
         self.turn.emit(
@@ -284,26 +286,27 @@ class TurnRun:
             )
         )
 
-    async def _record_result(self, answered: Answered) -> None:
-        output = clean_value(answered.output)
-        await self._record(
-            [
-                ToolAnswered(
-                    call_id=answered.call.call_id,
-                    tool_name=answered.call.tool_name,
-                    output=output,
-                    duration_ms=answered.duration_ms,
-                )
-            ]
-        )
-        self.turn.emit(
-            ToolEnded(
+    async def _record_results(self, answers: Sequence[Answered]) -> None:
+        """Record results in one transaction, then show them."""
+        results = [
+            ToolAnswered(
                 call_id=answered.call.call_id,
                 tool_name=answered.call.tool_name,
-                output=output,
-                duration_ms=answered.duration_ms or 0,
+                output=clean_value(answered.output),
+                duration_ms=answered.duration_ms,
             )
-        )
+            for answered in answers
+        ]
+        await self._record(results)
+        for result in results:
+            self.turn.emit(
+                ToolEnded(
+                    call_id=result.call_id,
+                    tool_name=result.tool_name,
+                    output=result.output,
+                    duration_ms=result.duration_ms or 0,
+                )
+            )
 
     async def _close_at_limit(self, calls: Sequence[ToolCall]) -> None:
         """Answer calls past the limit without running them, ask once more, fail (E11, D 13)."""
@@ -382,4 +385,4 @@ def _with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> 
 
 
 def _detail_of(error: Exception) -> str:
-    return error.message if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+    return error.message if isinstance(error, AgentError) else said_by(error)
