@@ -23,7 +23,7 @@ demo: $(VENV)/.lab weights ## Run the main job in the terminal and show the conv
 	@$(BIN)/agent-magics demo
 
 test: check weights browser ## Set up and run every test: linters, browser, notebooks, package
-	$(PYTEST) -m browser tests
+	$(PYTEST) -m browser tests/browser
 	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
 
 test-fast: $(VENV)/.test ## The daily loop: under a minute
