@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_magics import settings
+from agent_magics import frames, settings
 from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS
 from agent_magics.notebook import catalogue
 from agent_magics.providers import scripted
@@ -66,3 +66,13 @@ def test_the_scripted_model_is_documented(tmp_path: Path) -> None:
     steps = scripted.read_script(script).steps
     scripted.ScriptedProvider(steps)
     assert len(steps) == 4
+
+
+@pytest.mark.req("D1")
+@pytest.mark.parametrize("frame", frames.COLUMNS)
+def test_every_column_is_documented_with_its_dtype(frame: str) -> None:
+    """docs/frames.md has the columns in their order, as a table."""
+    page = (DOCS / "frames.md").read_text("utf-8")
+    part = page.partition(f"## `{frame}()`")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+\|$", part, re.MULTILINE)
+    assert rows == list(frames.COLUMNS[frame].items())
