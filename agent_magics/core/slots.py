@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Message, Value
+from agent_magics.core.text import clean_value
 
 DEFAULT_SLOT = "default"
 MAX_SLOT_ID_CHARACTERS = 128
@@ -200,6 +204,29 @@ def check_slot_id(slot_id: str) -> str:
                 " letters, digits, - _ and . are allowed."
             )
     return slot_id
+
+
+def check_slot_config(config: SlotConfig) -> SlotConfig:
+    """Return `config` as it is stored, its text cleaned; `InputValidation` names what can't be.
+
+    Settings of a wrong type would break every list of the session's slots.
+    """
+    try:
+        data = msgspec.msgpack.encode(clean_value(config))
+        made = msgspec.msgpack.decode(data, type=SlotConfig)
+    except (msgspec.MsgspecError, TypeError, OverflowError, RecursionError) as error:
+        raise InputValidation(f"The slot's settings can't be used: {error}.") from error
+    if made.params.temperature is not None and not math.isfinite(made.params.temperature):
+        raise InputValidation(f"temperature is {made.params.temperature}; give a number.")
+    if made.context_limit is not None and made.context_limit < 1:
+        raise InputValidation(f"context_limit is {made.context_limit}; give a positive number.")
+    if made.budget is not None and (made.budget.reserve or 0) < 0:
+        raise InputValidation(f"budget.reserve is {made.budget.reserve}; give 0 or more.")
+    if isinstance(made.mode, Focused) and made.mode.recent_messages < 0:
+        raise InputValidation(
+            f"recent_messages is {made.mode.recent_messages}; give a number from 0 on."
+        )
+    return made
 
 
 def _is_allowed(character: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agent_magics.core.errors import ModelNotSupported, NameConflict
 from agent_magics.core.ports import Provider
+from agent_magics.core.text import clean_text
 
 
 class ProviderRegistry:
@@ -33,7 +34,7 @@ class ProviderRegistry:
 
         Raises `ModelNotSupported` where no provider has that id or no model is named.
         """
-        provider_id, _, model = spec.strip().partition(":")
+        provider_id, _, model = clean_text(str(spec)).strip().partition(":")
         provider = self._providers.get(provider_id)
         if provider is None or not model:
             raise ModelNotSupported(spec, self.ids)

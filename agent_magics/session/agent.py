@@ -39,6 +39,7 @@ from agent_magics.core.ports import (
     Tool,
 )
 from agent_magics.core.slots import DEFAULT_SLOT, Slot, SlotConfig
+from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.desk import Desk
@@ -108,7 +109,7 @@ class AgentBuilder:
             raise StorageDuplicate("session")
         return Agent(
             AgentParts(
-                config=self._config,
+                config=clean_value(self._config),
                 registry=registry,
                 tools=_joined(tuple(self._tools), tuple(self._sources)),
                 storage=self._storages[0] if self._storages else TransientStore(),

@@ -24,6 +24,7 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static
+from agent_magics.core.text import clean_text
 
 
 class Mirror:
@@ -31,7 +32,7 @@ class Mirror:
 
     def __init__(self, state: SessionState) -> None:
         self.row: SessionRow = state.row
-        self.slots: dict[str, Slot] = {slot.uid: slot for slot in state.slots}
+        self.slots: dict[str, Slot] = {slot.uid: slot for slot in _as_made(state)}
         self.checkpoints: dict[str, Checkpoint] = {
             checkpoint.checkpoint_id: checkpoint for checkpoint in state.checkpoints
         }
@@ -53,7 +54,7 @@ class Mirror:
         if change.current_slot_uid is not None:
             self.current_uid = change.current_slot_uid
         if change.title is not None:
-            self.row = msgspec.structs.replace(self.row, title=change.title)
+            self.row = msgspec.structs.replace(self.row, title=clean_text(change.title))
         self._take_in(events)
 
     def snapshot(self) -> SessionState:
@@ -148,6 +149,15 @@ class Mirror:
         if kept is not None:
             spoken = tuple(event for event in added if isinstance(event.payload, SPOKEN))
             self._views[uid] = msgspec.structs.replace(kept, events=kept.events + spoken)
+
+
+def _as_made(state: SessionState) -> list[Slot]:
+    """Order slots by their first events: clocks go backwards, seqs don't."""
+    first: dict[str, int] = {}
+    for event in state.events:
+        if event.slot_uid is not None:
+            first.setdefault(event.slot_uid, event.seq)
+    return sorted(state.slots, key=lambda slot: first.get(slot.uid, 0))
 
 
 def is_static(slot: Slot) -> bool:

@@ -26,6 +26,7 @@ from agent_magics.core.slots import (
     Slot,
     SlotConfig,
     Static,
+    check_slot_config,
     check_slot_id,
 )
 from agent_magics.session.mirror import Mirror, is_static
@@ -67,7 +68,9 @@ class SlotChanges:
         if replace and slot_id == parent.slot_id:
             raise InputValidation(f'Slot "{slot_id}" can\'t be derived from itself.')
         removed, events = self._make_room(slot_id, replace=replace, origin=origin)
-        made = self._child_config(parent, strategy, config)
+        made = check_slot_config(self._child_config(parent, strategy, config))
+        assert isinstance(made.source, Derived)
+        strategy = made.source.strategy
         slot = msgspec.structs.replace(
             self._new_slot(slot_id, made),
             parent_uid=None if is_static(parent) else parent.uid,
@@ -119,7 +122,7 @@ class SlotChanges:
             )
         if is_static(slot) and not isinstance(settings.get("mode", Readonly()), Readonly):
             raise SlotReadonly(slot.slot_id)
-        config = msgspec.structs.replace(slot.config, **settings)
+        config = check_slot_config(msgspec.structs.replace(slot.config, **settings))
         changed = msgspec.structs.replace(slot, config=config)
         event = SlotChanged(action="configured", slot_id=slot.slot_id, config=config)
         return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(changed,))
@@ -220,7 +223,8 @@ class SlotChanges:
 
 
 def static_config(config: SlotConfig) -> SlotConfig:
-    """A slot of given messages is always read-only (decision 23)."""
+    """Check settings; a slot of given messages is always read-only (decision 23)."""
+    config = check_slot_config(config)
     if isinstance(config.source, Static):
         return msgspec.structs.replace(config, mode=Readonly())
     if isinstance(config.source, Derived):
