@@ -40,7 +40,7 @@ from agent_magics.core.messages import (
     text_of,
 )
 from agent_magics.core.ports import SessionState
-from agent_magics.core.slots import Slot
+from agent_magics.core.slots import Slot, lineage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,6 +256,8 @@ def _turn_rows(state: SessionState) -> Iterable[dict[str, Any]]:
             continue  # a turn counts once its question is recorded (decision 8)
         question = turn.started.payload
         assert isinstance(question, UserMessage)
+        if state.running is not None and turn.turn_id not in state.running:
+            turn.outcome = turn.outcome or "interrupted"  # its process ended before a word came
         slot = slots.get(turn.slot_uid or "")
         index, is_in_view = places[turn.turn_id]
         yield {
@@ -308,7 +310,7 @@ def _places(
         view: list[_Start] = []
         removed: dict[int, list[_Start]] = {}
         numbers: dict[str, int] = {}
-        for at, bound in _lineage(uid, slots):
+        for at, bound in lineage(uid, slots):
             for event in moves.get(at, ()):
                 if bound is not None and event.seq > bound:
                     break
@@ -351,21 +353,6 @@ def _moved(
             return []
         case _:
             return [*view, _Start(seq=event.seq, turn_id=event.turn_id or "")]
-
-
-def _lineage(uid: str, slots: Mapping[str, Slot]) -> list[tuple[str, int | None]]:
-    """List a slot and those above it, the oldest first, each with its last inherited seq."""
-    chain: list[tuple[str, int | None]] = []
-    bound: int | None = None
-    at: str | None = uid
-    while at is not None and all(at != seen for seen, _ in chain):
-        chain.append((at, bound))
-        slot = slots.get(at)
-        if slot is None or slot.parent_uid is None:
-            break
-        bound = slot.fork_seq if bound is None else min(bound, slot.fork_seq)
-        at = slot.parent_uid
-    return chain[::-1]
 
 
 def _added(total: int | None, more: int | None) -> int | None:

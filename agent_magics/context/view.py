@@ -20,7 +20,7 @@ from agent_magics.core.events import (
     UserMessage,
 )
 from agent_magics.core.messages import User, Value
-from agent_magics.core.slots import Slot
+from agent_magics.core.slots import Slot, lineage
 
 REWOUND = "excluded: rewound"
 CLEARED = "excluded: cleared"
@@ -66,7 +66,7 @@ def view_of(
     visible: list[LedgerEvent] = []
     left: dict[int, str] = {}
     removed: dict[int, list[LedgerEvent]] = {}
-    chain = _lineage(uid, slots)
+    chain = lineage(uid, slots)
     for slot_uid, bound in chain:
         own = events.get(slot_uid, ())
         if bound is not None:
@@ -119,21 +119,6 @@ def grouped(events: Sequence[LedgerEvent]) -> list[tuple[str | None, list[Ledger
         is_answered = is_answered or (has_prompt and not is_prompt)
         has_prompt = has_prompt or is_prompt
     return groups
-
-
-def _lineage(uid: str, slots: Mapping[str, Slot]) -> list[tuple[str, int | None]]:
-    """List a slot and those above it, the oldest first, each with its last inherited seq."""
-    chain: list[tuple[str, int | None]] = []
-    bound: int | None = None
-    at: str | None = uid
-    while at is not None and all(at != seen for seen, _ in chain):
-        chain.append((at, bound))
-        slot = slots.get(at)
-        if slot is None or slot.parent_uid is None:
-            break
-        bound = slot.fork_seq if bound is None else min(bound, slot.fork_seq)
-        at = slot.parent_uid
-    return chain[::-1]
 
 
 def _focus(slot: Slot | None) -> int | None:

@@ -325,8 +325,8 @@ class SlotReadonly(SlotError):
 class SlotProtected(SlotError):
     code = "SLOT_PROTECTED"
 
-    def __init__(self, slot: str, why: str) -> None:
-        super().__init__(f'Slot "{slot}" can\'t be deleted: {why}.')
+    def __init__(self, slot: str, why: str, *, deed: str = "deleted") -> None:
+        super().__init__(f'Slot "{slot}" can\'t be {deed}: {why}.')
 
 
 class CompactionError(AgentError):

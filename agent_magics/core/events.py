@@ -111,14 +111,18 @@ class Rewind(Value, tag="rewind"):
     """From here on, the slot's events after `to_seq` and before this one left the view.
 
     `undoes` is the seq of a `Rewind` or `Clear` whose events this one brings back.
+    `left_checkpoint_id` was active before, so that undoing this brings it back too.
     """
 
     to_seq: int
     undoes: int | None = None
+    left_checkpoint_id: str | None = None
 
 
 class Clear(Value, tag="clear"):
-    """From here on, everything before left the slot's view."""
+    """From here on, everything before left the slot's view; see `Rewind`."""
+
+    left_checkpoint_id: str | None = None
 
 
 class MemorySet(Value, tag="memory_set"):

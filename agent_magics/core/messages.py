@@ -9,6 +9,9 @@ import msgspec
 
 from agent_magics.core.errors import InputValidation
 
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_IMAGE_BYTES = 20_000_000
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,16 +128,35 @@ class UserInput(Value):
                 made = what
             case str():
                 made = cls(content=(Text(text=what),))
+            case [*blocks] if all(isinstance(block, ContentBlock) for block in blocks):
+                made = cls(content=tuple(blocks))
             case _:
-                made = cls(content=tuple(what))
+                raise InputValidation(
+                    f"A prompt is text, or blocks of text, images and files; this is {what!r:.80}."
+                )
         if not any(_says_something(block) for block in made.content):
             raise InputValidation("The prompt is empty; write what you want to ask.")
+        for block in made.content:
+            if isinstance(block, Image):
+                _check_image(block)
         return made
 
 
 def text_of(content: Sequence[ContentBlock]) -> str:
     """Join the text blocks of a message."""
     return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def _check_image(image: Image) -> None:
+    if image.media_type not in IMAGE_TYPES:
+        raise InputValidation(
+            f"An image of type {image.media_type!r} can't be sent; {', '.join(IMAGE_TYPES)} can."
+        )
+    size = len(image.data) * 3 // 4
+    if size > MAX_IMAGE_BYTES:
+        raise InputValidation(
+            f"The image has {size / 1e6:,.1f} MB; {MAX_IMAGE_BYTES // 10**6} MB are allowed."
+        )
 
 
 def _says_something(block: ContentBlock) -> bool:

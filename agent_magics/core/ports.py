@@ -129,6 +129,8 @@ class SessionRow(Value):
 class SessionState(Value):
     """All the store holds of one session. Events rise by seq, deleted slots are included.
 
+    `running`: ids of turns that run now; None where nobody here knows.
+
     `unreadable` are the seqs of events that can't be decoded; they are left out (C17).
     """
 
@@ -137,6 +139,7 @@ class SessionState(Value):
     checkpoints: tuple[Checkpoint, ...]
     events: tuple[LedgerEvent, ...]
     drafts: tuple[Draft, ...]
+    running: tuple[str, ...] | None = None
     unreadable: tuple[int, ...] = ()
 
 

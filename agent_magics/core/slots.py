@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -245,3 +246,21 @@ def mode_label(mode: SlotMode) -> str:
             return f"focused {count}"
         case Readonly():
             return "readonly"
+
+
+def lineage(uid: str, slots: Mapping[str, Slot]) -> list[tuple[str, int | None]]:
+    """List a slot and those above it, the oldest first, each with its last inherited seq.
+
+    The slot itself has None: all of its own events are its.
+    """
+    chain: dict[str, int | None] = {}
+    bound: int | None = None
+    at: str | None = uid
+    while at is not None and at not in chain:
+        chain[at] = bound
+        slot = slots.get(at)
+        if slot is None or slot.parent_uid is None:
+            break
+        bound = slot.fork_seq if bound is None else min(bound, slot.fork_seq)
+        at = slot.parent_uid
+    return list(chain.items())[::-1]

@@ -270,6 +270,7 @@ class Agent:
                 Lease(session_id=session_id, epoch=-1), await self._loaded(session_id)
             )
             recorder.is_readonly = True
+            recorder.readonly_because = "it was opened here to look at only"
             return Session(Desk(self._parts, recorder))
         lease = await storage.acquire(session_id, self._owner(), take=take)
         try:

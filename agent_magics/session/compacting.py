@@ -21,6 +21,7 @@ from agent_magics.context.compaction import (
     summary_request,
 )
 from agent_magics.context.prompt import render_summary
+from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, Retrying, TextDelta
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
@@ -35,7 +36,7 @@ from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.answer import Answer
 from agent_magics.session.asking import ask
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import RequestBuilder
+from agent_magics.session.request import RequestBuilder, digest_of
 
 MAX_SUMMARY_TOKENS = 2_048
 FIXED_PARTS = ("system", "tools", "skills", "memories")
@@ -124,7 +125,11 @@ class Compactor:
             instructions=instructions,
             prompt=self.config.compact_prompt,
         )
-        answer = Answer(began_s=self.clock.monotonic(), estimated_tokens=0, digest="")
+        answer = Answer(
+            began_s=self.clock.monotonic(),
+            estimated_tokens=sum(map(count_message, request.messages)),
+            digest=digest_of(request),
+        )
         try:
             await self._collect(answer, provider, writer, request)
         except ProviderError as error:

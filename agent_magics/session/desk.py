@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,7 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
-from agent_magics.core.ports import Change, Provider
+from agent_magics.core.ports import Change, Provider, SessionState
 from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome
 from agent_magics.session.mirror import Mirror, is_static
@@ -55,6 +56,7 @@ class Desk:
         self._is_closing = False
         self._doing: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._work: set[asyncio.Task[Any]] = set()
 
     # Facts
 
@@ -77,6 +79,9 @@ class Desk:
     def running_ids(self) -> dict[str, str]:
         return {uid: turn.turn_id for uid, turn in self.running.items()}
 
+    def snapshot(self) -> SessionState:
+        return self.mirror.snapshot(tuple(self.running_ids().values()))
+
     def turns(self, slot: Slot) -> tuple[TurnSpan, ...]:
         return self.mirror.turns(slot, self.running_ids().get(slot.uid))
 
@@ -94,7 +99,7 @@ class Desk:
         if self._is_closing:
             raise SessionNotFound(self.mirror.row.session_id)
         if self.recorder.is_readonly:
-            raise SessionLocked(self.mirror.row.session_id, "it has taken this session over")
+            raise SessionLocked(self.mirror.row.session_id, self.recorder.readonly_because)
 
     def check_model(self, spec: str | None) -> None:
         if spec is not None:
@@ -143,9 +148,13 @@ class Desk:
         self.check_open()
         self.idle_slot(slot.slot_id)
         self._doing[slot.uid] = what
+        task = asyncio.current_task()
+        assert task is not None
+        self._work.add(task)
         try:
             yield
         finally:
+            self._work.discard(task)
             self._doing.pop(slot.uid, None)
             self.recorder.notify()
 
@@ -190,11 +199,12 @@ class Desk:
         turn = self._handle(slot)
         self._doing[slot.uid] = "a turn"
         self.running[slot.uid] = turn
-        if cancel is not None:
-            cancel.on_cancel(turn.cancel)
+        forget = cancel.on_cancel(turn.cancel) if cancel is not None else None
         task = asyncio.ensure_future(self._run(turn, slot, given, model, origin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if forget is not None:
+            task.add_done_callback(lambda _: forget())
         return turn
 
     async def close(self) -> None:
@@ -204,8 +214,10 @@ class Desk:
         self._is_closing = True
         for turn in tuple(self.running.values()):
             turn.cancel()
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=CLOSE_PATIENCE_S)
+        for work in self._work:
+            work.cancel()
+        if running := {*self._tasks, *self._work}:
+            await asyncio.wait(running, timeout=CLOSE_PATIENCE_S)
         for turn in tuple(self.running.values()):
             turn.abandon()
         if self._tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_magics.context.projection import project
+from agent_magics.context.tokens import count_message
 from agent_magics.core.events import AssistantMessage, Imported, UserMessage
 from agent_magics.core.slots import Derived, Slot, SlotMeta, Static
 from agent_magics.session.mirror import Mirror
@@ -50,6 +51,8 @@ def _says_something(payload: object) -> bool:
 
 
 def _weight(mirror: Mirror, slot: Slot, running: str | None) -> int:
+    if isinstance(slot.config.source, Static):
+        return sum(map(count_message, slot.config.source.messages))
     projection = project(
         mirror.view(slot),
         mode=slot.config.mode,

@@ -28,6 +28,8 @@ class SessionMemory:
         Raises `InputValidation` where the key is blank, the value is over 4,000 characters, or the
         snapshot would pass 2,000 tokens; nothing is written then.
         """
+        if not isinstance(value, str):
+            raise InputValidation(f'The value of "{key}" is {value!r:.80}; a fact is text.')
         key, value = clean_text(_checked_key(key)), clean_text(value)
         if len(value) > MAX_VALUE_CHARACTERS:
             raise InputValidation(

@@ -57,14 +57,15 @@ class Mirror:
             self.row = msgspec.structs.replace(self.row, title=clean_text(change.title))
         self._take_in(events)
 
-    def snapshot(self) -> SessionState:
-        """Give the whole session as the store would load it."""
+    def snapshot(self, running: Sequence[str] = ()) -> SessionState:
+        """Give the whole session as the store would load it; `running` turns are told."""
         return SessionState(
-            row=self.row,
+            row=msgspec.structs.replace(self.row, current_slot_uid=self.current_uid),
             slots=tuple(self.slots.values()),
             checkpoints=tuple(self.checkpoints.values()),
             events=tuple(self.events),
             drafts=(),
+            running=tuple(running),
         )
 
     @property
@@ -98,10 +99,12 @@ class Mirror:
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
         return turns_of(self.view(slot), running)
 
-    def is_undoable(self, slot: Slot, seq: int) -> bool:
-        """Tell whether `seq` is a rewind or clear of that slot."""
-        own = (event for event in self._by_slot[slot.uid] if event.seq == seq)
-        return any(isinstance(event.payload, Rewind | Clear) for event in own)
+    def undoable(self, slot: Slot, seq: int | None) -> Rewind | Clear | None:
+        """Find the rewind or clear of that slot with this seq."""
+        for event in self._by_slot[slot.uid]:
+            if event.seq == seq and isinstance(event.payload, Rewind | Clear):
+                return event.payload
+        return None
 
     def last_finished_seq(self, slot: Slot, running: str | None) -> int:
         """Find the newest seq of the slot before its running turn; its fork where it has none.

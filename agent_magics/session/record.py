@@ -29,11 +29,12 @@ class Recorder:
         self.lease = lease
         self.mirror = mirror
         self.is_readonly = False
+        self.readonly_because = "it has taken this session over"
         self._storage = storage
         self._clock = clock
         self._order = asyncio.Lock()
         self._listeners: list[Listener] = []
-        self._pending: set[asyncio.Task[None]] = set()
+        self._pending: dict[str, asyncio.Task[None]] = {}
 
     def event(
         self, payload: Payload, *, slot_uid: str | None = None, turn_id: str | None = None
@@ -72,11 +73,11 @@ class Recorder:
 
     def save_draft(self, draft: Draft) -> None:
         """Save the text so far, behind; a failure is no fault of the turn."""
-        if self._pending:
+        if draft.slot_uid in self._pending:
             return
         saving = asyncio.ensure_future(self._save_draft(draft))
-        self._pending.add(saving)
-        saving.add_done_callback(self._pending.discard)
+        self._pending[draft.slot_uid] = saving
+        saving.add_done_callback(lambda _: self._pending.pop(draft.slot_uid, None))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` on this loop after every change; give back how to stop that."""
@@ -100,7 +101,7 @@ class Recorder:
         """Give the lease back once nothing is being written."""
         async with self._order:
             if self._pending:
-                await asyncio.wait(self._pending)
+                await asyncio.wait(set(self._pending.values()))
             await self._storage.release(self.lease)
 
     async def _write(self, change: Change) -> tuple[LedgerEvent, ...]:

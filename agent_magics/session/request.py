@@ -13,7 +13,7 @@ import msgspec
 from agent_magics.context.budget import ContextInfo, limits_for
 from agent_magics.context.projection import Projection, project, repair
 from agent_magics.context.prompt import PromptParts, render_session_context, render_system
-from agent_magics.context.tokens import IMAGE_TOKENS, count_text, count_tools
+from agent_magics.context.tokens import IMAGE_TOKENS, count_message, count_text, count_tools
 from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import UserMessage
@@ -34,7 +34,7 @@ class Draught(Value):
     @property
     def digest(self) -> str:
         """A digest of all that is sent (C6)."""
-        return hashlib.sha256(msgspec.msgpack.encode(self.request)).hexdigest()[:16]
+        return digest_of(self.request)
 
 
 class RequestBuilder:
@@ -87,13 +87,8 @@ class RequestBuilder:
         self, slot: Slot, model: ModelInfo, running_turn: str | None, active: Checkpoint | None
     ) -> Projection:
         if isinstance(slot.config.source, Static):
-            return Projection(
-                messages=repair(slot.config.source.messages),
-                fates={},
-                summary_tokens=0,
-                history_tokens=0,
-                tool_result_tokens=0,
-            )
+            messages = repair(slot.config.source.messages)
+            return Projection(messages=messages, history_tokens=sum(map(count_message, messages)))
         return project(
             self._mirror.view(slot),
             mode=slot.config.mode,
@@ -181,3 +176,8 @@ def _definitions(tools: Sequence[Tool], model: ModelInfo) -> tuple[ToolDefinitio
         ToolDefinition(name=tool.name, description=tool.description, parameters=tool.parameters)
         for tool in tools
     )
+
+
+def digest_of(request: ChatRequest) -> str:
+    """Digest all that a request says, in 16 hexadecimal digits (C6)."""
+    return hashlib.sha256(msgspec.msgpack.encode(request)).hexdigest()[:16]

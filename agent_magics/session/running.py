@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -54,20 +53,31 @@ class CancelToken:
         for callback in callbacks:
             callback()
 
-    def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the switch is thrown, at once if it has been."""
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when the switch is thrown, at once if it has been.
+
+        Gives how to forget it.
+        """
+
+        def forget() -> None:
+            with self._lock:
+                if callback in self._callbacks:
+                    self._callbacks.remove(callback)
+
         with self._lock:
             if not self._is_cancelled:
                 self._callbacks.append(callback)
-                return
+                return forget
         callback()
+        return forget
 
 
 class RunningTurn:
     """A handle on a running turn; usable from any thread and any loop.
 
-    Iterate over it for `AgentEvent`s (one reader). `join()` gives the outcome whether or not
-    anybody reads. Nothing is lost when the handle is dropped: the turn runs on and is recorded.
+    Iterate over it for `AgentEvent`s (one reader, who may leave and go on). `join()` gives the
+    outcome whether or not anybody reads. Nothing is lost when the handle is dropped: the turn
+    runs on and is recorded.
     """
 
     def __init__(
@@ -92,8 +102,8 @@ class RunningTurn:
         self._clock = clock
         self._steer = steer
         self._on_event = on_event
-        self._sequence = 0
-        self._waiting: deque[AgentEvent] = deque()
+        self._events: list[AgentEvent] = []
+        self._read = 0
         self._arrived = asyncio.Event()
         self._outcome: asyncio.Future[TurnOutcome] = self._loop.create_future()
 
@@ -120,13 +130,17 @@ class RunningTurn:
         """Add a message to the running turn; it goes with the turn's next request (D 12)."""
         await self._steer(self, text)
 
-    def __aiter__(self) -> AsyncIterator[AgentEvent]:
-        return hop_iter(self._events)
+    async def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        async for event in hop_iter(lambda: self._events_from(self._read)):
+            self._read = event.sequence + 1
+            yield event
 
-    async def _events(self) -> AsyncIterator[AgentEvent]:
+    async def _events_from(self, start: int) -> AsyncIterator[AgentEvent]:
+        at = start
         while True:
-            while self._waiting:
-                yield self._waiting.popleft()
+            while at < len(self._events):
+                yield self._events[at]
+                at += 1
             if self._outcome.done():
                 return
             self._arrived.clear()
@@ -154,17 +168,16 @@ class RunningTurn:
 
     def emit(self, payload: TurnPayload) -> None:
         """Show something."""
-        self._waiting.append(
+        self._events.append(
             AgentEvent(
                 session_id=self.session_id,
                 slot_id=self.slot_id,
                 turn_id=self.turn_id,
-                sequence=self._sequence,
+                sequence=len(self._events),
                 created_at=self._clock.now(),
                 payload=payload,
             )
         )
-        self._sequence += 1
         self._arrived.set()
         self._on_event()
 

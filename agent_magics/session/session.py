@@ -58,7 +58,7 @@ class Session:
         self._desk = desk
         self.session_id: str = desk.mirror.row.session_id
         self.memory = SessionMemory(desk.recorder)
-        self.frames = Frames(lambda: (self._read(desk.mirror.snapshot),))
+        self.frames = Frames(lambda: (self._read(desk.snapshot),))
 
     def __repr__(self) -> str:
         return f'<session "{self.title or self.session_id}">'
@@ -297,7 +297,7 @@ class Session:
         found = self._writable(slot)
         if undoes is None:
             self._desk.check_turn_end(found, to_seq)
-        elif not self._desk.mirror.is_undoable(found, undoes):
+        elif self._desk.mirror.undoable(found, undoes) is None:
             raise InputValidation(
                 f'seq {undoes} is no rewind or clear of slot "{found.slot_id}"; nothing to undo.'
             )

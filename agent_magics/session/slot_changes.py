@@ -130,7 +130,7 @@ class SlotChanges:
     def rename(self, slot: Slot, new_id: str) -> Change:
         """Give a slot another name."""
         if slot.slot_id == DEFAULT_SLOT:
-            raise SlotProtected(slot.slot_id, "it is the session's anchor and keeps its name")
+            raise SlotProtected(slot.slot_id, "it is the session's anchor", deed="renamed")
         check_slot_id(new_id)
         if new_id in self._mirror.living:
             raise SlotAlreadyExists(new_id)
@@ -140,12 +140,14 @@ class SlotChanges:
 
     def rewind(self, slot: Slot, to_seq: int, undoes: int | None) -> Change:
         """Take everything after `to_seq` out of the slot's view (D 25)."""
-        kept = self._checkpoint_before(slot, to_seq)
-        return self._view_change(slot, Rewind(to_seq=to_seq, undoes=undoes), kept)
+        undone = self._mirror.undoable(slot, undoes)
+        kept = undone.left_checkpoint_id if undone else self._checkpoint_before(slot, to_seq)
+        rewind = Rewind(to_seq=to_seq, undoes=undoes, left_checkpoint_id=slot.checkpoint_id)
+        return self._view_change(slot, rewind, kept)
 
     def clear(self, slot: Slot) -> Change:
         """Take everything out of the slot's view."""
-        return self._view_change(slot, Clear(), None)
+        return self._view_change(slot, Clear(left_checkpoint_id=slot.checkpoint_id), None)
 
     def _view_change(self, slot: Slot, payload: Payload, checkpoint_id: str | None) -> Change:
         changed = msgspec.structs.replace(

@@ -339,3 +339,37 @@ def test_the_log_record_has_numbers_and_no_text(
     (record,) = [r for r in caplog.records if "compacted session=" in r.getMessage()]
     assert "reason=manual" in record.getMessage()
     assert not any("trains" in r.getMessage() or "Short." in r.getMessage() for r in caplog.records)
+
+
+@pytest.mark.req("dec25", "C13")
+def test_undoing_a_rewind_brings_its_checkpoint_back(bench: Bench) -> None:
+    """What was summarised before a rewind or clear is summarised again after its undo."""
+
+    async def scene() -> None:
+        session = await long_session(bench, summary())
+        await session.compact()
+        compacted = session.messages()
+        gone = await session.rewind(to_seq=0)
+        assert session.messages() == ()
+        await session.rewind(to_seq=0, undoes=gone)
+        assert session.messages() == compacted
+        gone = await session.clear()
+        await session.rewind(to_seq=0, undoes=gone)
+        assert session.messages() == compacted
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec11", "dec50")
+def test_closing_stops_a_compaction(bench: Bench) -> None:
+    """A summary in flight ends with the session, in time and without a trace."""
+
+    async def scene() -> None:
+        session = await long_session(bench, summary(delay_s=30))
+        compacting = asyncio.ensure_future(session.compact())
+        await asyncio.sleep(0.1)
+        await asyncio.wait_for(session.close(), 2)
+        with pytest.raises(asyncio.CancelledError):
+            await compacting
+
+    asyncio.run(scene())

@@ -155,3 +155,29 @@ def test_a_forked_child_gets_a_clear_error(bench: Bench) -> None:
         text=True,
     )
     assert done.stdout == "parent went on\n", done.stderr
+
+
+@pytest.mark.req("D1", "dec43")
+def test_a_turn_killed_before_its_first_word_is_interrupted(bench: Bench) -> None:
+    """Nothing is written for it on opening; the frames know that nothing runs."""
+    killed(
+        bench.path,
+        """
+        async def scene():
+            session = await opened({"text": "never", "delay_s": 30})
+            await session.send_message("q")
+            await asyncio.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """,
+    )
+
+    async def scene() -> None:
+        session = await bench.resumed("s", {"text": "a b", "delay_s": 30})
+        assert session.frames.turns()["outcome"].tolist() == ["interrupted"]
+        turn = await session.send_message("again")
+        await asyncio.sleep(0.1)
+        assert session.frames.turns()["outcome"].isna().tolist() == [False, True]
+        turn.cancel()
+        await turn.join()
+
+    asyncio.run(scene())

@@ -24,7 +24,7 @@ from agent_magics.core.events import (
     UserMessage,
     kind_of,
 )
-from agent_magics.core.messages import User, text_of
+from agent_magics.core.messages import Image, User, text_of
 from agent_magics.core.turns import (
     Cancelled,
     Completed,
@@ -351,5 +351,49 @@ def test_a_cancelled_submit_stops_its_turn(bench: Bench) -> None:
             await waiting
         assert not session.running()
         assert session.history()[-1].payload.cause == "stopped"  # type: ignore[union-attr]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E6")
+def test_a_reader_may_leave_and_go_on(bench: Bench) -> None:
+    """Breaking out of the events and reading on loses none, from any loop."""
+
+    async def scene() -> None:
+        session = await bench.session({"text": "one two three four", "chunk_delay_s": 0.02})
+        turn = await session.send_message("q")
+        read: list[int] = []
+        while not turn.is_done or len(read) < 6:
+            async for event in turn:
+                read.append(event.sequence)
+                break
+            else:
+                break
+        read += [event.sequence async for event in turn]
+        assert read == list(range(len(read)))
+        assert len(read) == 6
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "dec6")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "A prompt is text"),
+        ([1, 2], "A prompt is text"),
+        ([Image(data="aGk=", media_type="image/tiff")], "image/tiff"),
+        ([Image(data="A" * 30_000_000, media_type="image/png")], "20 MB are allowed"),
+    ],
+    ids=["none", "numbers", "tiff", "too large"],
+)
+def test_what_is_no_prompt_is_refused(bench: Bench, given: Any, says: str) -> None:
+    """One sentence says what a prompt may be; nothing is sent."""
+
+    async def scene() -> None:
+        session = await bench.session("a")
+        with pytest.raises(InputValidation, match=says):
+            await session.submit_turn(given)
+        assert bench.provider.requests == []
 
     asyncio.run(scene())

@@ -6,13 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from agent_magics.core.errors import AgentError, InputValidation
+from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import Origin
 from agent_magics.core.messages import Assistant, User, text_of
-from agent_magics.core.slots import DeriveStrategy, Focused, Full
 from agent_magics.session.session import Session
 
 if TYPE_CHECKING:
@@ -162,84 +159,3 @@ def test_a_replaced_slot_begins_again_and_its_events_stay(bench: Bench) -> None:
         assert [slot.slot_id for slot in session.list_slots()] == ["default", "child", "side"]
 
     asyncio.run(scene())
-
-
-OPERATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["ask", "fail", "stop", "derive", "focus", "full", "rewind", "clear", "delete", "new"]
-        ),
-        st.integers(0, 3),
-    ),
-    max_size=14,
-)
-
-
-@pytest.mark.req("E18", "S6", "S8", "C17", "inv16", "inv11")
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(operations=OPERATIONS)
-def test_the_live_view_is_the_reloaded_view(
-    bench: Bench, operations: list[tuple[str, int]]
-) -> None:
-    """Whatever was done, a new process sees the same slots, counts, messages and turns."""
-
-    async def scene() -> None:
-        steps = {"ask": "yes", "fail": {"error": "auth"}, "stop": {"text": "no", "error": "lost"}}
-        script = [steps[name] for name, _ in operations if name in steps]
-        session = await bench.session(*script)
-        for name, number in operations:
-            try:
-                await _do(session, name, number)
-            except AgentError:
-                continue
-        before = _everything(session)
-        session_id = session.session_id
-        await session.close()
-        again = await bench.resumed(session_id)
-        assert _everything(again) == before
-        await bench.aclose()
-        bench._agents.clear()
-        bench._stores.clear()
-
-    asyncio.run(scene())
-
-
-async def _do(session: Session, name: str, number: int) -> None:
-    slots = [slot.slot_id for slot in session.list_slots()]
-    slot = slots[number % len(slots)]
-    match name:
-        case "ask" | "fail" | "stop":
-            await (await session.send_message(f"prompt {number}", slot=slot)).join()
-        case "derive":
-            kept = DeriveStrategy.focused(Focused(recent_messages=number))
-            strategy = kept if number % 2 else DeriveStrategy.full()
-            await session.derive_slot(f"d{len(slots)}", slot, strategy)
-        case "focus":
-            await session.configure_slot(slot, mode=Focused(recent_messages=number))
-        case "full":
-            await session.configure_slot(slot, mode=Full())
-        case "rewind":
-            ends = [0, *(span.last_seq for span in session.turns(slot))]
-            await session.rewind(slot, to_seq=ends[number % len(ends)])
-        case "clear":
-            await session.clear(slot)
-        case "delete":
-            await session.delete_slot(slot)
-        case "new":
-            await session.create_slot(f"n{number}", replace=True)
-            await session.switch_slot(f"n{number}")
-
-
-def _everything(session: Session) -> object:
-    return [
-        (
-            meta,
-            session.messages(meta.slot_id),
-            session.turns(meta.slot_id),
-            session.history(meta.slot_id),
-            session.context_info(meta.slot_id),
-        )
-        for meta in session.list_slots()
-    ]
