@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent_magics.core.errors import ContextOverflow, ProviderError
 from agent_magics.core.messages import Value
+from agent_magics.providers.facts import is_count
 from agent_magics.providers.redact import key_end, redact
 
 FaultKind = Literal[
@@ -25,19 +26,20 @@ FaultKind = Literal[
 ]
 
 MAX_MESSAGE_CHARACTERS = 600
+MAX_JUDGED_CHARACTERS = 20_000  # patterns look no further: a body may be made to keep them busy
 SMALLEST_TRUSTED_WINDOW = 1_000
 _MAX_DEPTH = 6
 _RESEND_STATUS = frozenset({408, 409, 429})
 _FIRST_ERROR = 400
 _PAYMENT_REQUIRED = 402
 _FIRST_SERVER_ERROR = 500
-_LAST_ERROR = 599
 
 
 class Fault(Value):
     """What a server's error means; `window` and `used` in tokens, None where untrustworthy.
 
-    `message` is the server's own words. `may_pass`: the same request may succeed later.
+    `message` is the server's own words, whole and on one line. `may_pass`: the same request may
+    succeed later.
     """
 
     kind: FaultKind
@@ -57,7 +59,7 @@ class Facts(Value):
 
     @property
     def text(self) -> str:
-        return "\n".join(self.messages)
+        return "\n".join(self.messages)[:MAX_JUDGED_CHARACTERS]
 
 
 _MESSAGE_KEYS = ("message", "error", "detail", "msg", "error_message", "errors")
@@ -101,7 +103,7 @@ _TOO_LONG = re.compile(
     # context length / window / size, and that it is passed
     r"context[ _-]*(?:length|window|size|limit).{0,160}?"
     r"(?:exceed|too (?:long|large|many)|however|reduce|n_ctx|larger)"
-    r"|(?:exceed|too (?:long|large)|greater than|longer than|over)\w*.{0,80}?"
+    r"|(?:exceed|too (?:long|large)|greater than|longer than|over).{0,80}?"
     r"context[ _-]*(?:length|window|size|limit)"
     # a prompt or its tokens, and that they are too many
     r"|\b(?:prompt|input|messages?)\b[^:.]{0,20}?\btoo (?:long|large)"
@@ -117,7 +119,7 @@ _OUTPUT_TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_N = r"(\d[\d,_]*)"
+_N = r"(\d[\d,_]{0,18})"
 _WINDOW = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -181,7 +183,7 @@ def error_of(
     fault: Fault, *, provider: str, key: str | None = None, key_name: str | None = None
 ) -> ProviderError:
     """Make the error to raise: one sentence, the server's words in it, keys redacted."""
-    words = redact(fault.message, [key])
+    words = _cut(redact(fault.message, [key]))
     said = f": {words}" if words else "."
     number = f" ({fault.status})" if (fault.status or 0) >= _FIRST_ERROR else ""
     match fault.kind:
@@ -288,7 +290,8 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
     for pattern in patterns:
         found = pattern.search(text)
         if found:
-            return int(re.sub(r"\D", "", found.group(1)))
+            number = int(re.sub(r"\D", "", found.group(1)))
+            return number if is_count(number) else None
     return None
 
 
@@ -308,7 +311,7 @@ def _may_pass(kind: FaultKind, status: int, facts: Facts) -> bool:
 
 def _status_in(facts: Facts) -> int | None:
     for code in facts.codes:
-        if code.isdigit() and _FIRST_ERROR <= int(code) <= _LAST_ERROR:
+        if re.fullmatch(r"[45]\d\d", code, re.ASCII):
             return int(code)
     return None
 
@@ -319,7 +322,7 @@ def _status_in(facts: Facts) -> int | None:
 def _parsed(body: bytes | str | dict[str, Any] | list[Any]) -> Any:
     if isinstance(body, (dict, list)):
         return body
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+    text = body.decode("utf-8-sig", "replace") if isinstance(body, bytes) else body
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -331,8 +334,9 @@ def _facts(parsed: Any) -> Facts:
     messages: list[str] = []
     numbers: dict[str, int] = {}
     for key, value in _said(parsed, "message", 0):
-        if key in _NUMBER_KEYS and isinstance(value, int):
-            numbers.setdefault(key, value)
+        if key in _NUMBER_KEYS:
+            if is_count(value):
+                numbers.setdefault(key, value)
         elif key in _CODE_KEYS:
             codes.append(str(value).lower())
         elif isinstance(value, str):
@@ -376,18 +380,22 @@ def _json_inside(text: str) -> Any:
 
 
 def _words(parsed: Any, facts: Facts) -> str:
-    """Give the server's own words, one line, cut where they are long."""
+    """Give the server's own words in one line."""
     if isinstance(parsed, str):
         text = _page_title(parsed) if "<" in parsed[:200] else parsed
     else:
         text = facts.messages[0] if facts.messages else json.dumps(parsed)
-    text = " ".join(text.split())
-    if len(text) > MAX_MESSAGE_CHARACTERS:
-        text = text[:MAX_MESSAGE_CHARACTERS] + "…"
-    return text
+    return " ".join(text.split())
+
+
+def _cut(text: str) -> str:
+    """Cut what is long; only after keys were taken out, for half a key isn't recognised."""
+    is_long = len(text) > MAX_MESSAGE_CHARACTERS
+    return text[:MAX_MESSAGE_CHARACTERS] + "…" if is_long else text
 
 
 def _page_title(page: str) -> str:
-    found = re.search(r"<title[^>]*>(.*?)</title>", page, re.IGNORECASE | re.DOTALL)
+    head = page[:MAX_JUDGED_CHARACTERS]
+    found = re.search(r"<title[^>]{0,99}>(.{0,300}?)</title>", head, re.IGNORECASE | re.DOTALL)
     title = f' titled "{" ".join(found.group(1).split())}"' if found else ""
     return f"it answered with a web page{title}; a proxy may stand between, check the base URL"

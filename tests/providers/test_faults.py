@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,43 @@ def test_deep_and_long_bodies_stay_bounded() -> None:
     body: Any = "x" * 100_000
     for _ in range(50):
         body = {"error": body}
-    fault = read_fault(400, body)
-    assert len(fault.message) < 1_000
-    assert len(read_fault(400, {"message": "y" * 100_000}).message) < 1_000
+    for sent in (body, {"message": "y" * 100_000}):
+        assert len(error_of(read_fault(400, sent), provider="x").message) < 1_000
+
+
+@pytest.mark.req("dec66")
+@pytest.mark.parametrize("before", range(540, 605, 8))
+def test_a_key_at_the_cut_is_not_shown_in_part(before: int) -> None:
+    """A long message is cut after its keys were taken out: half a key is not recognised."""
+    key = "deadbeef" * 8
+    fault = read_fault(400, {"message": f"{'x' * before} {key} is wrong"})
+    assert "deadb" not in error_of(fault, provider="x", key=key).message
+
+
+@pytest.mark.req("P6")
+@pytest.mark.parametrize(
+    "body", ["over", "exceed", "<title>", "tokens ", "1", "a.", "context ", "prompt ", "n_ctx "]
+)
+def test_a_body_can_not_keep_the_reader_busy(body: str) -> None:
+    """What a server repeats is read in a time that grows with its length only."""
+    begun = time.process_time()
+    for sent in (body * (200_000 // len(body)), {"message": body * (200_000 // len(body))}):
+        error_of(read_fault(400, sent), provider="x")
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.req("P6")
+@pytest.mark.parametrize("number", ["²", "9" * 5_000, "-4", True, -4, 10**40])
+def test_a_number_that_counts_nothing_is_unknown(number: Any) -> None:
+    """Digits of other scripts, too many of them, sentinels: no window is learnt, nothing breaks."""
+    said = f"maximum context length is {number} tokens"
+    error = {"code": str(number), "message": said, "type": "exceed_context_size_error"}
+    fault = read_fault(200, {"error": {**error, "n_ctx": number, "n_prompt_tokens": number}})
+    assert (fault.kind, fault.window, fault.used) == ("input_overflow", None, None)
+
+
+@pytest.mark.req("P6")
+def test_a_body_with_a_byte_order_mark_is_read() -> None:
+    """The mark is no part of the JSON."""
+    body = b'\xef\xbb\xbf{"error":{"message":"gone"}}'
+    assert read_fault(400, body).message == "gone"
