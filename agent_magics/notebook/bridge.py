@@ -1,12 +1,13 @@
 """Between the main thread and the session's loop: magics post their coroutine there and pump here.
 
 While a magic waits, SIGINT is a message; a stopped or failed cell ends with an exception that
-shows no traceback, so that its status is error and queued cells don't run on (decision 11).
+shows one sentence, so that its status is error and queued cells don't run on (decision 11).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -27,13 +28,14 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class _QuietEnd(Exception):
-    """Ends a cell with the status error and nothing to see; the sentence is shown by us."""
+    """Ends a cell with the status error; its text is all that is shown, and nobody else says it."""
 
     def _render_traceback_(self) -> list[str]:
-        return []
+        return [" ".join(_CONTROLS.sub(" ", str(self)).split())]
 
 
 class StoppedCell(_QuietEnd):
@@ -41,7 +43,7 @@ class StoppedCell(_QuietEnd):
 
 
 class FailedCell(_QuietEnd):
-    """What the cell did failed; its text is the sentence that was shown."""
+    """What the cell did failed; its text says what, and what to do now."""
 
 
 class Bridge:

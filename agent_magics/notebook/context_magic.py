@@ -28,8 +28,7 @@ def run_compact(seat: Seat, given: Given, *, instructions: str | None = None) ->
             lambda: session.compact(slot, instructions=instructions, dry_run=is_plan)
         )
     except StoppedCell:
-        say("stopped; nothing changed")
-        raise
+        raise StoppedCell("stopped; nothing changed") from None
     turns = f"{done.summarised_turns:,} older turn{'' if done.summarised_turns == 1 else 's'}"
     if is_plan:
         say(

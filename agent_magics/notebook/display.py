@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Self, assert_never
+from typing import Any, Self
 
 from agent_magics.core.turns import (
     AgentEvent,
-    Cancelled,
     Completed,
     ContextCompacted,
-    Failed,
-    Panicked,
     Reply,
     RetryScheduled,
     TextChunk,
@@ -35,22 +32,29 @@ class AnswerDisplay:
     """One turn in its cell. Make it in the cell; feed it events on the session's loop.
 
     `feed` may be called with every event of a turn, `finish` once with its outcome; leaving the
-    `with` block without an outcome shows what there is as stopped. Outputs go to the cell that
-    made it, also when another one runs by then.
+    `with` block without an outcome shows what there is. Under an answer that was stopped or failed
+    stands what the cell's end says (`stopped`). Outputs go to the cell that made it, also when
+    another one runs by then.
     """
 
     def __init__(self, page: Page | Terminal | None = None) -> None:
         self._page = page or _page_here()
         self._begun = time.monotonic()
-        self._is_finished = False
+        self._lasted_s: float | None = None
+
+    @property
+    def stopped(self) -> str:
+        """Say that it was stopped, and when, if somebody is there to have done it."""
+        lasted_s = time.monotonic() - self._begun if self._lasted_s is None else self._lasted_s
+        return f"stopped after {lasted_s:.1f} s" if self._page.is_live else "stopped"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        if not self._is_finished:
-            self._is_finished = True
-            self._page.end(self._lasted("stopped", time.monotonic() - self._begun), {})
+        if self._lasted_s is None:
+            self._lasted_s = time.monotonic() - self._begun
+            self._page.end("", {})
 
     def note(self, sentence: str) -> None:
         """Show a sentence of ours on a line of its own."""
@@ -79,24 +83,14 @@ class AnswerDisplay:
                 pass
 
     def finish(self, outcome: TurnOutcome) -> None:
-        """Show the answer as it stays, and the line under it; a failure's sentence isn't here."""
-        self._is_finished = True
+        """Show the answer as it stays, with a line under it where it is whole."""
         reply = outcome.reply
+        self._lasted_s = reply.duration_s
         if reply.text and not self._page.has_text():  # nobody fed us
             self._page.add_text(reply.text)
-        match outcome:
-            case Completed():
-                line = footer(reply, is_exact=self._page.is_live)
-            case Cancelled():
-                line = self._lasted("stopped", reply.duration_s)
-            case Failed() | Panicked():
-                line = self._lasted("failed", reply.duration_s)
-            case _:
-                assert_never(outcome)
+        is_whole = isinstance(outcome, Completed)
+        line = footer(reply, is_exact=self._page.is_live) if is_whole else ""
         self._page.end(line, _facts(reply))
-
-    def _lasted(self, how: str, seconds: float) -> str:
-        return f"{how} after {seconds:.1f} s" if self._page.is_live else how
 
 
 def _page_here() -> Page | Terminal:

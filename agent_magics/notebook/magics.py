@@ -28,7 +28,7 @@ from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.seat import Seat
-from agent_magics.notebook.showing import complain, say
+from agent_magics.notebook.showing import say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.transform import InputTransformer
 from agent_magics.settings import Settings
@@ -189,7 +189,7 @@ def loaded(shell: InteractiveShell | None) -> AgentMagics | None:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Show an error of ours as its sentence and end the cell with the status error.
+    """End the cell with the status error and an error of ours as its one sentence.
 
     A fault inside us keeps its whole traceback.
     """
@@ -198,7 +198,6 @@ def _one_sentence() -> Iterator[None]:
     except InternalPanic:
         raise
     except AgentError as error:
-        complain(error.message)
         raise FailedCell(error.message) from None
 
 

@@ -42,8 +42,7 @@ def pull_model(_seat: Seat) -> None:
         try:
             pull(_Progress())
         except KeyboardInterrupt:
-            say("stopped; nothing was kept")
-            raise StoppedCell("stopped") from None
+            raise StoppedCell("stopped; nothing was kept") from None
     say("the demo model is here: %agent model embedded uses it")
 
 

@@ -97,8 +97,9 @@ class Page:
         self._hint = ""
         if self._timer:
             self._timer.cancel()
-        metadata = {"agent_magics": facts} if facts else {}
-        self._show(self._bundle(line), metadata)
+        bundle = self._bundle(line)
+        if self._is_shown or bundle["text/plain"]:
+            self._show(bundle, {"agent_magics": facts} if facts else {})
 
     def _lines(self) -> list[Line]:
         return [part for part in self._parts if isinstance(part, Line)]
@@ -169,11 +170,13 @@ class Terminal:
         self._write_line(sentence)
 
     def end(self, line: str, _facts: dict[str, Any]) -> None:
-        self._write_line(line)
+        if line or not self._at_line_start:
+            self._write_line(line)
 
     def _write_line(self, line: str) -> None:
         start = "" if self._at_line_start else "\n"
-        self._write(f"{start}{_CONTROLS.sub('', line).strip()}\n")
+        text = _CONTROLS.sub("", line).strip()
+        self._write(f"{start}{text}\n" if text else start)
 
     def _write(self, text: str) -> None:
         if text:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Reply:
     """Show a turn until it ends, and give its reply.
 
-    A stopped turn raises `StoppedCell`, a failed one `FailedCell` (`keeps_going`: its reply is
-    given instead). A fault inside us is raised as it is.
+    A stopped turn raises `StoppedCell`, a failed one `FailedCell`; what they say stands where the
+    footer would. `keeps_going`: a failed turn's sentence is printed and its reply given. A fault
+    inside us is raised as it is.
     """
     answer = AnswerDisplay()
 
@@ -35,15 +36,15 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
     except StoppedCell:
         if not turn.is_done:  # the second interrupt: running tools aren't waited for
             turn.abandon()
-        raise
+        raise StoppedCell(answer.stopped) from None
     match outcome:
         case Completed(reply=reply):
             return reply
         case Cancelled():
-            raise StoppedCell("stopped")
+            raise StoppedCell(answer.stopped)
         case Failed(error=error, reply=reply):
-            complain(error.message)
             if keeps_going:
+                complain(error.message)
                 return reply
             raise FailedCell(error.message)
         case Panicked(error=error):

@@ -83,7 +83,7 @@ def jupyter(shared: Kernel) -> Kernel:
 
 @pytest.mark.req("N7", "dec11")
 def test_an_interrupt_ends_the_cell_and_the_queue(jupyter: Kernel) -> None:
-    """The coroutine has cleaned up, the status is error without traceback, queued cells abort."""
+    """The coroutine has cleaned up, the status is error in one line, queued cells abort."""
     message = jupyter.start("bridge.run(turn)")
     queued = jupyter.start("print('ran on')")
     jupyter.wait_text("begun")
@@ -91,7 +91,9 @@ def test_an_interrupt_ends_the_cell_and_the_queue(jupyter: Kernel) -> None:
     cell = jupyter.finish(message)
     assert time.monotonic() - pressed < 2
     assert cell.status == "error"
-    assert cell.of("error") == [{"ename": "StoppedCell", "evalue": "stopped", "traceback": []}]
+    assert cell.of("error") == [
+        {"ename": "StoppedCell", "evalue": "stopped", "traceback": ["stopped"]}
+    ]
     assert jupyter.finish(queued).status == "aborted"
     assert jupyter.ok("print(steps)") == "['cleaned up']\n"
 
@@ -449,11 +451,11 @@ def test_vs_code_tells_the_path_in_a_variable(shell: Any) -> None:
 
 @pytest.mark.req("dec11")
 @pytest.mark.parametrize("end", [StoppedCell, FailedCell])
-def test_a_quiet_end_renders_nothing(shell: Any, end: type[Exception]) -> None:
-    """IPython asks an exception for its own lines; ours has none."""
+def test_a_quiet_end_renders_one_line(shell: Any, end: type[Exception]) -> None:
+    """IPython asks an exception for its own lines; ours has its sentence, whatever is in it."""
     shown: list[list[str]] = []
     shell._showtraceback = lambda _kind, _error, lines: shown.append(lines)
     shell.user_ns["end"] = end
-    result = shell.run_cell("raise end('a sentence')")
+    result = shell.run_cell(r"raise end('a sentence\n  of two\x1b lines')")
     assert isinstance(result.error_in_exec, end)
-    assert shown == [[]]
+    assert shown == [["a sentence of two lines"]]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
 
+import msgspec
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 
@@ -21,6 +22,7 @@ from agent_magics.core.turns import (
     ContextCompacted,
     Failed,
     Reply,
+    RetryScheduled,
     TextChunk,
     ToolEnded,
     ToolStarted,
@@ -154,19 +156,21 @@ def test_the_footer_leaves_out_what_nobody_knows() -> None:
 
 @pytest.mark.req("N7")
 def test_a_stopped_answer_keeps_what_was_said(outputs: list[dict[str, Any]]) -> None:
-    """Where the footer would be stands that it was stopped."""
+    """What stands where the footer would be, the cell's end says."""
     with AnswerDisplay(Page(is_live=True)) as view:
         view.feed(event(TextChunk(text="Half an ans")))
         view.finish(Cancelled(reply=REPLY))
-    assert markdown_of(outputs[-1]) == "Half an ans\n\n_stopped after 2.1 s_"
+    assert markdown_of(outputs[-1]) == "Half an ans"
+    assert view.stopped == "stopped after 2.1 s"
 
 
 @pytest.mark.req("dec11")
 def test_an_abandoned_answer_is_marked_stopped(outputs: list[dict[str, Any]]) -> None:
-    """A second interrupt leaves no outcome; the cell says it was stopped all the same."""
+    """A second interrupt leaves no outcome; what was said is shown all the same."""
     with AnswerDisplay(Page(is_live=False)) as view:
         view.feed(event(TextChunk(text="Half")))
-    assert [markdown_of(output) for output in outputs] == ["Half\n\n_stopped_"]
+    assert [markdown_of(output) for output in outputs] == ["Half"]
+    assert view.stopped == "stopped"
 
 
 def test_a_failed_answer_keeps_what_was_said(outputs: list[dict[str, Any]]) -> None:
@@ -174,7 +178,31 @@ def test_a_failed_answer_keeps_what_was_said(outputs: list[dict[str, Any]]) -> N
     with AnswerDisplay(Page(is_live=False)) as view:
         view.feed(event(TextChunk(text="Half")))
         view.finish(Failed(error=StorageError("The disk is full."), reply=REPLY))
-    assert markdown_of(outputs[-1]) == "Half\n\n_failed_"
+    assert markdown_of(outputs[-1]) == "Half"
+
+
+def test_an_answer_that_failed_at_once_shows_nothing(outputs: list[dict[str, Any]]) -> None:
+    """No empty output stands above the sentence; a hint that was shown is taken back."""
+    failed = Failed(
+        error=StorageError("The disk is full."), reply=msgspec.structs.replace(REPLY, text="")
+    )
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.finish(failed)
+    assert outputs == []
+    with AnswerDisplay(Page(is_live=True)) as view:
+        view.feed(event(RetryScheduled(attempt=1, reason="busy", wait_s=2)))
+        view.finish(failed)
+    assert [markdown_of(output) for output in outputs] == ["_busy; attempt 2 in 2 s_", ""]
+
+
+@pytest.mark.parametrize(("said", "shown"), [("Half", "Half\n"), ("Half\n", "Half\n"), ("", "")])
+def test_a_terminal_ends_the_line_of_what_was_stopped(said: str, shown: str) -> None:
+    """The cell's end begins on a line of its own, without a blank one before it."""
+    stream = StringIO()
+    with AnswerDisplay(Terminal(stream)) as view:
+        view.feed(event(TextChunk(text=said)))
+        view.finish(Cancelled(reply=msgspec.structs.replace(REPLY, text=said)))
+    assert stream.getvalue() == shown
 
 
 def test_a_call_is_a_line_that_is_marked_when_it_ended(outputs: list[dict[str, Any]]) -> None:
