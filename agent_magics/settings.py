@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.errors import InputValidation, ModelNotSupported, NoModel
+from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
 
@@ -44,6 +44,9 @@ REMEDIES_WITHOUT_RUNTIME = (
     'set OPENAI_API_KEY, start Ollama, or install "agent-magics[local]" and run'
     ' "%agent model pull" for the small demo model (93 MB).'
 )
+
+_PATH_LIKE = re.compile(r"[/\\~.]|[A-Za-z]:[/\\]")
+_USER = re.compile(r"//[^/@]*@")
 
 Environ = Mapping[str, str]
 
@@ -150,7 +153,19 @@ def model_label(environ: Environ, name: str | None = None) -> str:
         return "model: found at first use"
     if spec.startswith("embedded:"):
         return f"{spec.partition(':')[2]} (demo model, on this machine)"
-    return spec
+    return shown_model(spec)
+
+
+def shown_model(spec: str) -> str:
+    """Write a model for an output that may be saved and shared: no folder, no user of an address.
+
+    `scripted:/home/me/answers.yaml` is shown as `scripted:answers.yaml`; other names stay whole.
+    """
+    provider, _, rest = spec.partition(":")
+    name, at, address = rest.partition("@http")
+    if provider == "scripted" or _PATH_LIKE.match(name) or name.lower().endswith(".gguf"):
+        name = re.split(r"[/\\]", name)[-1]
+    return f"{provider}:{name}{at}{_USER.sub('//', address)}" if name else provider
 
 
 async def resolve_model(name: str | None, *, environ: Environ, probe: bool = True) -> Choice:
@@ -225,6 +240,10 @@ async def _named(name: str, environ: Environ) -> Choice:
     provider, _, model = spec.partition(":")
     if provider not in PROVIDER_IDS:
         raise ModelNotSupported(name, PROVIDER_IDS)
+    if provider == "embedded" and spec != EMBEDDED_SPEC:
+        raise ModelError(
+            f'There is no embedded model "{model}"; the one there is: {EMBEDDED_SPEC}.'
+        )
     if not model:
         found = await _first_of(provider, environ)
         if found is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.core.errors import InputValidation, ModelNotSupported, NoModel
+from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
 from agent_magics.settings import (
@@ -26,6 +26,7 @@ from agent_magics.settings import (
     providers_for,
     reachable,
     resolve_model,
+    shown_model,
 )
 from tests.providers.loopback import Exchange, free_port, serving
 
@@ -100,6 +101,34 @@ def test_unknown_provider_is_named_with_those_that_are(name: str) -> None:
     """A typo isn't sent anywhere."""
     with pytest.raises(ModelNotSupported, match="scripted"):
         chosen(name)
+
+
+@pytest.mark.parametrize("name", ["embedded:xyz", "embedded:smollm2-135m:q4"])
+def test_unknown_embedded_model_is_named(name: str) -> None:
+    """It isn't answered by the demo model under a name that it hasn't."""
+    with pytest.raises(ModelError, match=f'no embedded model "{name.partition(":")[2]}"'):
+        chosen(name)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("scripted:/a/b/answers.yaml", "scripted:answers.yaml"),
+        ("scripted:b/answers.yaml", "scripted:answers.yaml"),
+        ("scripted:demo", "scripted:demo"),
+        ("llamacpp:/x/y.gguf", "llamacpp:y.gguf"),
+        ("llamacpp:~/x/y", "llamacpp:y"),
+        (r"llamacpp:C:\models\y.gguf", "llamacpp:y.gguf"),
+        ("openai:/models/m@http://host:1/v1", "openai:m@http://host:1/v1"),
+        ("openai:m@https://me:word@host/v1", "openai:m@https://host/v1"),
+        ("openai:org/model", "openai:org/model"),
+        ("ollama:hf.co/org/model:Q4", "ollama:hf.co/org/model:Q4"),
+        ("embedded", "embedded"),
+    ],
+)
+def test_shown_model_has_no_folder(spec: str, shown: str) -> None:
+    """Outputs are saved and shared; a name with a slash is no path."""
+    assert shown_model(spec) == shown
 
 
 def test_key_comes_second() -> None:

@@ -80,7 +80,7 @@ def ask(
     if isinstance(session.slot_config(slot).mode, Readonly):
         raise SlotReadonly(slot or session.current_slot)
     if model is not None:
-        seat.check_model(model)
+        model = seat.whole_model(model)
     origin = cell_origin()
     if origin is not None and seat.may_go_back():
         _go_back(seat, slot)

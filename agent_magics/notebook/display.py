@@ -24,6 +24,7 @@ from agent_magics.core.turns import (
 )
 from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.page import Line, Page, Terminal
+from agent_magics.settings import shown_model
 
 MAX_ARGUMENT_CHARACTERS = 60
 
@@ -102,7 +103,7 @@ def footer(reply: Reply, *, is_exact: bool) -> str:
 
     Without `is_exact` (nobody there) what differs from run to run is left out: the seconds.
     """
-    parts = [reply.model, reply.slot_id]
+    parts = [shown_model(reply.model), reply.slot_id]
     if reply.usage:
         parts.append(f"{reply.usage.input_tokens:,} → {reply.usage.output_tokens:,} tokens")
     if is_exact:
@@ -131,6 +132,6 @@ def _facts(reply: Reply) -> dict[str, Any]:
         "slot": reply.slot_id,
         "turn": reply.turn_id,
         "seq": reply.seq,
-        "model": reply.model,
+        "model": shown_model(reply.model),
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens} if usage else None,
     }

@@ -9,7 +9,7 @@ from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import display, say
-from agent_magics.settings import Reachable, reachable
+from agent_magics.settings import Reachable, reachable, shown_model
 
 PROGRESS_INTERVAL_S = 0.5
 MEGABYTE = 1_000_000
@@ -18,7 +18,7 @@ MEGABYTE = 1_000_000
 def list_models(seat: Seat) -> None:
     """Say which model is used, which others can be asked, and how to choose one."""
     session = seat.opened
-    say(f"in use: {session.model}" if session else seat.greeting())
+    say(f"in use: {shown_model(session.model)}" if session else seat.greeting())
     lines = seat.bridge.run(lambda: reachable(os.environ))
     seat.seen_models = tuple(info.spec for line in lines for info in line.models)
     width = max(len(line.provider) for line in lines)
@@ -30,7 +30,7 @@ def list_models(seat: Seat) -> None:
 
 def choose_model(seat: Seat, spec: str) -> None:
     """Use another model for this session; slots with their own keep it."""
-    say(f"this session asks {seat.choose_model(spec)} now")
+    say(f"this session asks {shown_model(seat.choose_model(spec))} now")
 
 
 def pull_model(_seat: Seat) -> None:

@@ -33,7 +33,6 @@ from agent_magics.settings import Settings, model_label, providers_for, resolve_
 if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.ledger.store import SqlStore
     from agent_magics.notebook.widgets import Views
-    from agent_magics.providers.registry import ProviderRegistry
     from agent_magics.session.agent import Agent
     from agent_magics.session.session import Session
 
@@ -87,7 +86,6 @@ class Seat:
         self._chosen: str | None = None
         self._wants_model = False
         self._agent: Agent | None = None
-        self._registry: ProviderRegistry | None = None
         self._session: Session | None = None
         self._store: SqlStore | None = None
         self._views: Views | None = None
@@ -136,11 +134,12 @@ class Seat:
         assert state is not None
         return state
 
-    def check_model(self, spec: str) -> None:
-        """Raise `ModelNotSupported` where no provider answers for a model."""
-        registry = self._registry
-        assert registry is not None
-        registry.resolve(spec)
+    def whole_model(self, name: str) -> str:
+        """Give the whole spec of a model that a person named, as the settings complete it.
+
+        Raises `ModelError` where no provider answers for it.
+        """
+        return self.bridge.run(lambda: resolve_model(name, environ=os.environ)).spec
 
     def slot_names(self) -> tuple[str, ...]:
         """Name the slots, for completion; none while the session isn't open."""
@@ -173,15 +172,12 @@ class Seat:
         if self._agent is None:
             # The engine, its store and its providers are heavy: they come with the first use.
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
-            from agent_magics.providers.registry import ProviderRegistry  # noqa: PLC0415
             from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
 
             settings = self._settings()
             choice = await resolve_model(settings.model or self._chosen, environ=os.environ)
             builder = AgentBuilder(AgentConfig(default_model=choice.spec))
-            providers = providers_for(os.environ)
-            self._registry = ProviderRegistry(providers)
-            for provider in providers:
+            for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
             self._store = SqlStore(settings.store)
             self._agent = await builder.register_session_storage(self._store).build()

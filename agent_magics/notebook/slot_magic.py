@@ -49,7 +49,9 @@ def check_no_slot_name(seat: Seat, line: str) -> None:
 def new_slot(seat: Seat, given: Given, *, prompt: str | None = None) -> None:
     """Make an empty slot; `prompt` is its system prompt, the body of `%%slot new`."""
     session, name = seat.session(), given.words[0]
-    config = SlotConfig(mode=_mode_of(given), model=given.value("--model"), system_prompt=prompt)
+    named = given.value("--model")
+    model = None if named is None else seat.whole_model(named)
+    config = SlotConfig(mode=_mode_of(given), model=model, system_prompt=prompt)
     before = _found(session, name)
     if before is not None and given.has("--keep"):
         say(f"{name} is kept as it is")

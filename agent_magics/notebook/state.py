@@ -14,6 +14,7 @@ import msgspec
 from agent_magics.context.budget import PARTS, ContextInfo
 from agent_magics.core.messages import Value
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
+from agent_magics.settings import shown_model
 
 VERSION = 1
 
@@ -108,7 +109,7 @@ def state_of(session: Session) -> SessionState:
         version=VERSION,
         session_id=session.session_id,
         title=session.title or session.session_id,
-        model=session.model,
+        model=shown_model(session.model),
         is_readonly=session.is_readonly,
         current=current,
         slots=slot_states(session.list_slots()),
@@ -144,7 +145,7 @@ def budget_state(info: ContextInfo) -> BudgetState:
         )
     return BudgetState(
         slot=info.slot_id,
-        model=info.model,
+        model=shown_model(info.model),
         window=info.limits.window,
         threshold=info.limits.threshold,
         used=info.used,
@@ -170,7 +171,7 @@ def _slot_state(slot: SlotMeta, depth: int) -> SlotState:
         tokens=slot.tokens,
         is_current=slot.is_current,
         is_running=slot.is_running,
-        model=slot.model,
+        model=None if slot.model is None else shown_model(slot.model),
     )
 
 

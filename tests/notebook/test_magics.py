@@ -218,10 +218,42 @@ def test_the_model_is_listed_and_changed(notebook: Notebook, tmp_path: Path) -> 
     """`%agent model` lists, with a spec it chooses."""
     other = tmp_path / "other.yaml"
     other.write_text("steps: [I am another.]")
-    assert notebook.session.model in notebook.run("%agent model")
+    assert notebook.view() == []  # it is open now
+    assert "in use: scripted:script.yaml\n" in notebook.run("%agent model")
     notebook.run(f"%agent model scripted:{other}")
     assert notebook.session.model == f"scripted:{other}"
     assert "I am another." in notebook.run("%agent hello")
+
+
+@pytest.mark.req("N2")
+def test_no_output_holds_a_path_of_this_machine(notebook: Notebook, tmp_path: Path) -> None:
+    """The load line, answers, views and one-liners are saved and shared; inside it is whole."""
+    assert "scripted:script.yaml" in notebook.run("%reload_ext agent_magics")
+    spec = notebook.session.model
+    notebook.run(f"%slot new own --model {spec}")
+    for source in (
+        *("%agent hello", "%agent", "%agent model", "%slot", "%context"),
+        *(f"%agent model {spec}", f"%agent --model {spec} again"),
+    ):
+        assert "scripted:script.yaml" in notebook.run(source)
+        assert str(tmp_path) not in notebook.said
+    assert notebook.session.model == notebook.shell.user_ns["agent_last"].model == spec
+    assert notebook.session.slot_config("own").model == spec
+
+
+@pytest.mark.req("N2", "N4")
+def test_a_providers_bare_name_is_completed(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model openai` and `--model embedded` mean what they mean in the settings."""
+    monkeypatch.setenv("AGENT_MAGICS_OPENAI_MODEL", "gpt-x")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run("%slot new small --model embedded")
+    assert notebook.session.slot_config("small").model == "embedded:smollm2-135m"
+    assert "127.0.0.1:1" in notebook.run("%agent --model openai hello", fails=True)
+    (turn,) = notebook.session.frames.turns().to_dict("records")
+    assert turn["model"] == "openai:gpt-x"
 
 
 @pytest.mark.req("N3")

@@ -28,6 +28,8 @@ SETUP = ("%slot new notes --readonly", "%slot new draft", "%agent hello")
         ("%agent --slot notes hi", 'Slot "notes" is read-only'),
         ("%agent --model nobody:x hi", 'No provider answers for model "nobody:x".'),
         ("%agent --model nobody hi", 'No provider answers for model "nobody".'),
+        ("%agent --model embedded:xyz hi", 'There is no embedded model "xyz"'),
+        ("%agent model embedded:xyz", 'There is no embedded model "xyz"'),
         ("%agent --slt a hi", "no option '--slt'. Did you mean --slot?"),
         ("%agent --out 2x hi", "--out '2x' is no name for a variable"),
         ("%agent --out class hi", "--out 'class' is no name for a variable"),
