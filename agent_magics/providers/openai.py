@@ -17,6 +17,7 @@ from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.providers.facts import listed_models
 from agent_magics.providers.faults import error_of, read_fault
 from agent_magics.providers.payload import Concession, concession_for, payload_of
+from agent_magics.providers.redact import redact
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.stream import Answer, fewest_tokens
 from agent_magics.providers.wire import (
@@ -38,17 +39,19 @@ _FIRST_NOT_OK = 300
 _FIRST_ERROR = 400
 _FEW_WORDS = 500
 _CUT_RATIO = 0.8
+_SHOWN_PLACE = 300
 
 
 class OpenAICompatible:
     """A server reached by `POST {base_url}/chat/completions`.
 
     A model may carry its own address, `name@http://host:port/v1`: same rules, other server; the
-    key of `base_url` isn't sent there, `key_for(host)` is asked instead. `key_name` is where the
-    key came from, for messages. `sends_tools=False` leaves tools out for models that break on
-    them. `reasoning_field` names the field in which a server wants its reasoning back. A request
-    that is refused for `stream_options`, the system role or the name of `max_tokens` is sent once
-    more without, and the refusal is remembered.
+    key of `base_url` isn't sent to another host, nor in the open where `base_url` is https:
+    `key_for(host)` is asked instead. `key_name` is where the key came from, for messages.
+    `sends_tools=False` leaves tools out for models that break on them. `reasoning_field` names
+    the field in which a server wants its reasoning back. A request that is refused for
+    `stream_options`, the system role or the name of `max_tokens` is sent once more without, and
+    the refusal is remembered.
     """
 
     def __init__(
@@ -188,10 +191,10 @@ class OpenAICompatible:
                 if answer.has_begun:
                     reply.silence_s = self.endpoint.timeouts.between_tokens_s
             if not self.endpoint.is_loopback:  # read to the end, so that the connection is kept
-                reply.silence_s = _DRAIN_S
-                with suppress(ProviderError):
-                    async for _ in events:
-                        pass
+                with suppress(ProviderError, TimeoutError):
+                    async with asyncio.timeout(_DRAIN_S):
+                        async for _ in events:
+                            pass
 
     def _read(self, event: ServerEvent, answer: Answer) -> Iterator[ChatEvent]:
         try:
@@ -218,7 +221,8 @@ class OpenAICompatible:
 
     async def _refusal(self, reply: Reply) -> ProviderError:
         if _FIRST_NOT_OK <= reply.status < _FIRST_ERROR:
-            to = f" to {reply.location}" if reply.location else ""
+            place = redact(reply.location or "", [self.endpoint.api_key])
+            to = f" to {place[:_SHOWN_PLACE]}" if place else ""
             return ProviderError(
                 f"{self._id} sends us on{to} ({reply.status}); use that base URL. The key is not"
                 " sent to a place it was not meant for.",
@@ -282,8 +286,8 @@ class OpenAICompatible:
 
     def _key_at(self, url: str) -> Key:
         host, key_for = host_of(url), self._key_for
-        if host == self.endpoint.host:
-            return self.endpoint.api_key
+        if self.endpoint.shares_key_with(url):
+            return lambda: self.endpoint.api_key
         return None if key_for is None else lambda: key_for(host)
 
 

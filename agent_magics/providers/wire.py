@@ -25,6 +25,7 @@ MAX_BODY_BYTES = 32_000_000
 MAX_ERROR_BYTES = 200_000
 MAX_STREAM_BYTES = 128_000_000  # 300,000 tokens, each in a chunk of its own, and more
 WRITE_S = 60.0
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Key: TypeAlias = str | Callable[[], str | None] | None
 BodyKind = Literal["events", "json", "page", "empty"]
 
@@ -97,12 +98,12 @@ class Reply:
 
     async def kind(self) -> BodyKind:
         """Look at the first bytes: servers' content types lie."""
-        while not self._head.lstrip():
+        while _BYTE_ORDER_MARK.startswith(self._head):  # nothing yet, or a part of the mark
             chunk = await self._next()
             if chunk is None:
                 return "empty"
-            self._head = chunk  # what came before was blank
-        first = self._head.lstrip()[:1]
+            self._head = (self._head + chunk).lstrip().removeprefix(_BYTE_ORDER_MARK).lstrip()
+        first = self._head[:1]
         if first in b"{[":
             return "json"
         return "page" if first == b"<" else "events"
@@ -191,6 +192,12 @@ class Endpoint:
     @property
     def is_loopback(self) -> bool:
         return is_loopback(self.host)
+
+    def shares_key_with(self, base_url: str) -> bool:
+        """Tell whether the key belongs to an address too: the same host, reached as safely."""
+        other = _checked(base_url)
+        is_weaker = self.base_url.scheme == "https" != other.scheme
+        return other.host == self.host and not is_weaker
 
     @property
     def place(self) -> str:
@@ -307,9 +314,10 @@ class Endpoint:
                 verify=self.base_url.scheme == "https",  # else certificates are loaded for nothing
                 transport=self._transport,
             )
-        except (ImportError, ValueError) as error:  # a proxy variable that can't be used
+        except (ImportError, ValueError, OSError, httpx.InvalidURL) as error:
             raise ProviderError(
-                f"The proxy settings of the environment can't be used: {redact(str(error))}"
+                "The environment's settings of proxies (HTTPS_PROXY, NO_PROXY, …) or certificates"
+                f" (SSL_CERT_FILE, …) can't be used: {redact(str(error))}; correct or unset them."
             ) from error
 
     def _headers_for(self, body: Any) -> dict[str, str]:
@@ -340,13 +348,16 @@ def host_of(base_url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine."""
+    """Tell whether a host is this machine; `0.0.0.0` is too, as servers print it."""
+    host = host.removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback or address.is_unspecified
 
 
 def _checked(base_url: str) -> httpx.URL:
@@ -384,7 +395,7 @@ def _retry_after(headers: httpx.Headers) -> float | None:
 def _seconds_until(date: str) -> float | None:
     try:
         when = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

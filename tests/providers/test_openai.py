@@ -28,6 +28,7 @@ from agent_magics.core.slots import ModelParams
 from agent_magics.providers.openai import OpenAICompatible, openai
 from agent_magics.providers.payload import payload_of
 from agent_magics.providers.retry import Retry
+from agent_magics.providers.wire import is_loopback
 from tests.providers.answers import (
     KEY,
     Gathered,
@@ -217,6 +218,35 @@ def test_key_goes_only_to_its_host() -> None:
     assert "thief.test" in moved.error.message
 
 
+@pytest.mark.req("dec63")
+def test_key_of_an_https_server_is_not_sent_in_the_open() -> None:
+    """The same host over http is another place: who listens on the way would read the key."""
+    seen: list[str | None] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("authorization"))
+        return hello_stream()
+
+    async def run() -> None:
+        provider = server(handle, base_url="https://models.test/v1")
+        for address in ("http://models.test/v1", "https://models.test:8443/v1"):
+            await gather(provider, ask(model=f"m@{address}"))
+
+    asyncio.run(run())
+    assert seen == [None, f"Bearer {KEY}"]
+
+
+def test_a_redirect_is_told_without_keys() -> None:
+    """A server may put what it was sent into the address it points to."""
+    moved = {"location": f"http://other.test/?key=secret-of-theirs&was={KEY}&{'y' * 9_000}"}
+    error = answer_of(server(lambda _: httpx.Response(302, headers=moved))).error
+    assert error
+    assert "http://other.test/" in error.message
+    assert KEY not in error.message
+    assert "secret-of-theirs" not in error.message
+    assert len(error.message) < 1_000
+
+
 def test_model_with_an_address_is_named_without_it() -> None:
     """The server is asked for the model it knows."""
     urls: list[str] = []
@@ -231,11 +261,45 @@ def test_model_with_an_address_is_named_without_it() -> None:
 
 @pytest.mark.req("dec63")
 def test_loopback_servers_are_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy that can't reach this machine is not asked to."""
+    """A proxy that can't reach this machine is not asked to, however the address is written."""
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("NO_PROXY", "")
     with serving() as local:
-        assert answer_of(at(local.base_url)).text == "Hello"
+        for host in ("127.0.0.1", "0.0.0.0", "localhost", "[::ffff:127.0.0.1]"):
+            address = local.base_url.replace("127.0.0.1", host)
+            assert answer_of(at(address)).text == "Hello", host
+
+
+@pytest.mark.req("dec63")
+@pytest.mark.parametrize(
+    "host", ["10.0.0.1", "::ffff:10.0.0.1", "localhost.test", "127.0.0.1.test"]
+)
+def test_other_hosts_are_not_taken_for_this_machine(host: str) -> None:
+    """What only looks like loopback goes through the proxy."""
+    assert not is_loopback(host)
+
+
+@pytest.mark.req("dec58")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTPS_PROXY", "http://[::1"),
+        ("HTTPS_PROXY", "ftp://proxy.test"),
+        ("NO_PROXY", "[::1"),
+        ("SSL_CERT_FILE", "/nowhere/ca.pem"),
+        ("SSL_CERT_FILE", __file__),
+    ],
+    ids=["proxy address", "proxy scheme", "no proxy", "no certificates", "not certificates"],
+)
+def test_settings_of_the_environment_that_can_not_be_used_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A wrong proxy or certificate variable is the person's to correct, not a crash."""
+    monkeypatch.setenv(name, value)
+    error = answer_of(at("https://models.invalid/v1")).error
+    assert error
+    assert name in error.message
+    assert "can't be used" in error.message
 
 
 @pytest.mark.req("dec58")

@@ -92,6 +92,19 @@ def test_date_in_retry_after_is_understood() -> None:
     assert [retry.wait_s for retry in answer.retries] == [0.0]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    ["Wed, 21 Oct 2015 07:28:00 +99999999999999999", "Wed, 21 Oct 99999999999 07:28:00 GMT"],
+)
+def test_date_that_is_none_is_no_wish(asked: str) -> None:
+    """What no calendar holds is as if nothing had been asked."""
+    response = httpx.Response(429, headers={"retry-after": asked}, text="slow down")
+    answers = iter([response, hello_stream()])
+    answer = answer_of(server(lambda _: next(answers)))
+    assert len(answer.retries) == 1
+    assert answer.text == "Hello"
+
+
 def test_waits_double_and_are_spread() -> None:
     """Between half and whole of 0.5, 1, 2, … up to the longest."""
     error = server(lambda _: hello_stream()).endpoint.failure(httpx.ReadError("reset"))
