@@ -6,6 +6,7 @@ import re
 from typing import Any, TypeGuard
 
 from agent_magics.core.chat import ModelInfo
+from agent_magics.core.text import clean_text
 
 OLLAMA_DEFAULT_WINDOW = 4_096
 _TOOL_WORDS = {"tools", "tool_use", "function_calling"}
@@ -55,6 +56,12 @@ def ollama_model(name: str, shown: Any, loaded: Any, provider: str) -> ModelInfo
     )
 
 
+def loaded_names(document: Any) -> set[str]:
+    """Read the names in Ollama's `/api/ps`."""
+    names = (entry.get("name") for entry in _loaded(document))
+    return {name for name in names if isinstance(name, str)}
+
+
 def window_in(document: Any) -> int | None:
     """Find the context window in a server's words about a model, in tokens."""
     if not isinstance(document, dict):
@@ -77,7 +84,7 @@ def _model(entry: dict[str, Any], provider: str) -> ModelInfo:
     architecture = entry.get("architecture")
     takes = _words(architecture.get("input_modalities")) if isinstance(architecture, dict) else None
     return ModelInfo(
-        name=entry["id"],
+        name=clean_text(entry["id"]),
         provider=provider,
         context_window=window_in(entry),
         has_tools=abilities is None or bool(abilities & _TOOL_WORDS) or "completion" in abilities,
@@ -98,19 +105,26 @@ def _can_chat(entry: dict[str, Any]) -> bool:
 
 
 def _loaded_window(loaded: Any, name: str) -> int | None:
-    models = loaded.get("models") if isinstance(loaded, dict) else None
-    for entry in models if isinstance(models, list) else []:
-        if isinstance(entry, dict) and entry.get("name") in (name, f"{name}:latest"):
+    for entry in _loaded(loaded):
+        if entry.get("name") in (name, f"{name}:latest"):
             return window_in(entry)
     return None
+
+
+def _loaded(document: Any) -> list[dict[str, Any]]:
+    models = document.get("models") if isinstance(document, dict) else None
+    entries = models if isinstance(models, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _shown_window(shown: dict[str, Any]) -> int | None:
     if not shown:
         return None
     parameters = shown.get("parameters")
-    found = re.search(r"num_ctx\s+(\d+)", parameters) if isinstance(parameters, str) else None
-    if found:
+    found = (
+        re.search(r"num_ctx\s+(\d{1,12})\b", parameters) if isinstance(parameters, str) else None
+    )
+    if found and is_count(int(found.group(1))):
         return int(found.group(1))
     info = shown.get("model_info")
     trained = [

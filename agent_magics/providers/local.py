@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.facts import listed_models, ollama_model
+from agent_magics.providers.facts import listed_models, loaded_names, ollama_model
 from agent_magics.providers.openai import LISTING_S, OpenAICompatible
 from agent_magics.providers.wire import Timeouts, Transport
 
@@ -26,8 +26,7 @@ class Ollama(OpenAICompatible):
             )
         except ProviderError:
             return []
-        entries = loaded.get("models") if isinstance(loaded, dict) else None
-        names = {entry.get("name") for entry in entries or () if isinstance(entry, dict)}
+        names = loaded_names(loaded)
         return sorted(listed, key=lambda info: info.name not in names)
 
     async def describe(self, model: str) -> ModelInfo:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
 from agent_magics.core.chat import Done
-from agent_magics.providers.facts import listed_models, window_in
+from agent_magics.providers.facts import listed_models, loaded_names, ollama_model, window_in
 from agent_magics.providers.faults import read_fault
 from agent_magics.providers.wire import MAX_STREAM_BYTES
 from tests.providers.answers import Gathered, gather, hello_stream, server, streamed
@@ -96,6 +97,52 @@ def test_an_answer_without_end_is_cut_off(begin: bytes) -> None:
     answer = asyncio.run(answered(response))
     assert answer.error is not None
     assert "was cut off" in answer.error.message
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("body", "end"),
+    [
+        (b'{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}', "done"),
+        (b"\n <html><title>Log in</title></html>", "error"),
+        (b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n' + END, "done"),
+    ],
+    ids=["json", "page", "events"],
+)
+def test_a_byte_order_mark_hides_nothing(body: bytes, end: str, cut: int) -> None:
+    """What a body is, is told by what follows the mark, wherever the reads are cut."""
+    whole = b"\xef\xbb\xbf" + body
+    answer = asyncio.run(answered(streamed(*filter(None, [whole[:cut], whole[cut:]]))))
+    assert (answer.end, answer.text) == (end, "Hello" if end == "done" else "")
+
+
+def test_a_server_that_goes_on_after_the_end_is_left() -> None:
+    """What follows `[DONE]` is read for the connection's sake only, and not for long."""
+
+    async def reads() -> AsyncIterator[bytes]:
+        yield b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n' + END
+        while True:
+            await asyncio.sleep(0.05)
+            yield b": still here\n\n"
+
+    async def run() -> Gathered:
+        response = httpx.Response(200, content=reads())
+        return await asyncio.wait_for(answered(response), 5)
+
+    assert asyncio.run(run()).text == "Hello"
+
+
+@pytest.mark.parametrize("loaded", [5, [5], {"a": 1}, [{"name": []}], None])
+def test_what_ollama_has_loaded_may_be_of_any_shape(loaded: Any) -> None:
+    """A list of models is given, whatever stands in the other one."""
+    assert loaded_names({"models": loaded}) == set()
+    assert ollama_model("m", {"parameters": f"num_ctx {'9' * 5_000}"}, loaded, "p").context_window
+
+
+def test_a_name_of_a_model_can_be_shown() -> None:
+    """Half a surrogate pair would break every terminal and store it comes to."""
+    (model,) = listed_models({"data": [{"id": "m\ud800"}]}, "p")
+    assert model.name == "m\ufffd"
 
 
 @pytest.mark.parametrize("key", ["sk-…x3F", "sk-a\nb", "clé-secrète"])
