@@ -41,6 +41,8 @@ class ContextInfo(Value):
     """What `%context` shows of a slot's next request (C18), the numbers that the trigger uses.
 
     `parts` has every key of `PARTS` and sums to `used` where `source` is "estimated".
+    `factor` is what this model's servers taught us to multiply estimates by (parts have it in);
+    `estimate` is the sum without it. `last_measured` is the server's count of the last request.
     `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`: of the active checkpoint, None
     where there is none.
     """
@@ -56,6 +58,10 @@ class ContextInfo(Value):
     tokens_before: int | None = None
     tokens_after: int | None = None
     degraded: bool | None = None
+    factor: float = 1.0
+    estimate: int = 0
+    clipped_results: int = 0
+    last_measured: int | None = None
 
 
 def limits_for(

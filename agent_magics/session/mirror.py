@@ -21,10 +21,12 @@ from agent_magics.core.events import (
     MemorySet,
     Metadata,
     Rewind,
+    Usage,
 )
 from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static
 from agent_magics.core.text import clean_text
+from agent_magics.session.gauge import Gauge
 
 
 class Mirror:
@@ -41,6 +43,7 @@ class Mirror:
         self.drafts: tuple[Draft, ...] = state.drafts
         self.metadata: dict[str, dict[str, object]] = {}
         self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
+        self.gauge = Gauge()
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         self._views: dict[str, View] = {}
         self._take_in(state.events)
@@ -134,6 +137,8 @@ class Mirror:
                     self.memory.pop(key, None)
                 case MemorySet(key=key, value=str(value)):
                     self.memory[key] = value
+                case Usage():
+                    self.gauge.learn(event.payload)
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
                 case _:

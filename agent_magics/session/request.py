@@ -6,11 +6,14 @@ The turn sends it, `%context` shows it, compaction measures with it, the widgets
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from agent_magics.context.budget import ContextInfo, limits_for
+from agent_magics.context.budget import ContextInfo, Limits, limits_for, shares_for
+from agent_magics.context.clipping import clip_results
 from agent_magics.context.projection import Projection, project, repair
 from agent_magics.context.prompt import PromptParts, render_session_context, render_system
 from agent_magics.context.tokens import IMAGE_TOKENS, count_message, count_text, count_tools
@@ -66,7 +69,10 @@ class RequestBuilder:
         `checkpoint` stands in for the active one, `tools` for those that the slot has now.
         """
         active = checkpoint or self._mirror.checkpoint_of(slot)
-        projection = self._project(slot, model, running_turn, active)
+        limits = self.limits(slot, model)
+        projection, clipped = self._clipped(
+            self._project(slot, model, running_turn, active), slot, limits
+        )
         parts = self._prompt_parts(slot, override)
         definitions = _definitions(self.tools_of(slot) if tools is None else tools, model)
         system = render_system(parts)
@@ -77,11 +83,32 @@ class RequestBuilder:
             params=slot.config.params,
         )
         weights = self._weights(slot, system, definitions, projection, running_turn)
+        info = self._info(slot, model, limits, weights, digest_of(request))
+        about = _about(active)
         return Draught(
             request=request,
             projection=projection,
-            info=self._info(slot, model, weights, active),
+            info=msgspec.structs.replace(info, clipped_results=clipped, **about),
         )
+
+    def limits(self, slot: Slot, model: ModelInfo) -> Limits:
+        """Give the limits that hold for a slot's next request, in tokens."""
+        learnt = self.learnt_windows.get(model.spec)
+        return limits_for(model.context_window, self._config, slot.config, learnt)
+
+    def _clipped(
+        self, projection: Projection, slot: Slot, limits: Limits
+    ) -> tuple[Projection, int]:
+        """Clip old tool output where it is over its share, in this copy only (C16)."""
+        share = shares_for(slot.config, limits).tool_results
+        if projection.tool_result_tokens <= share:
+            return projection, 0
+        clipped = clip_results(projection.messages, share)
+        weight = max(0, projection.tool_result_tokens - clipped.saved_tokens)
+        made = msgspec.structs.replace(
+            projection, messages=clipped.messages, tool_result_tokens=weight
+        )
+        return made, clipped.count
 
     def _project(
         self, slot: Slot, model: ModelInfo, running_turn: str | None, active: Checkpoint | None
@@ -145,28 +172,41 @@ class RequestBuilder:
         return asked, media
 
     def _info(
-        self, slot: Slot, model: ModelInfo, weights: dict[str, int], active: Checkpoint | None
+        self,
+        slot: Slot,
+        model: ModelInfo,
+        limits: Limits,
+        weights: dict[str, int],
+        digest: str,
     ) -> ContextInfo:
-        limits = limits_for(
-            model.context_window,
-            self._config,
-            slot.config,
-            self.learnt_windows.get(model.spec),
-        )
-        used = sum(weights.values())
+        gauge = self._mirror.gauge
+        factor = gauge.factor(model.spec)
+        parts = {name: math.ceil(tokens * factor) for name, tokens in weights.items()}
+        measured = gauge.measured(model.spec, digest)
+        used = sum(parts.values()) if measured is None else measured
         return ContextInfo(
             slot_id=slot.slot_id,
             model=model.spec,
             limits=limits,
-            parts=weights,
+            parts=parts,
             used=used,
             remaining=max(0, limits.threshold - used),
-            source="estimated",
-            checkpoint_id=active.checkpoint_id if active else None,
-            tokens_before=active.tokens_before if active else None,
-            tokens_after=active.tokens_after if active else None,
-            degraded=active.degraded if active else False,
+            source="estimated" if measured is None else "measured",
+            factor=factor,
+            estimate=sum(weights.values()),
+            last_measured=gauge.last_measured(model.spec),
         )
+
+
+def _about(active: Checkpoint | None) -> dict[str, Any]:
+    if active is None:
+        return {}
+    return {
+        "checkpoint_id": active.checkpoint_id,
+        "tokens_before": active.tokens_before,
+        "tokens_after": active.tokens_after,
+        "degraded": active.degraded,
+    }
 
 
 def _definitions(tools: Sequence[Tool], model: ModelInfo) -> tuple[ToolDefinition, ...]:

@@ -150,7 +150,7 @@ class TurnRun:
         self.last = draught
         answer = Answer(
             began_s=self.clock.monotonic(),
-            estimated_tokens=draught.info.used,
+            estimated_tokens=draught.info.estimate,
             digest=draught.digest,
         )
         self.turn.text_so_far = ""

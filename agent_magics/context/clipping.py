@@ -1,0 +1,69 @@
+"""Shorten old tool output in the copy of a request, never in the log (C16, decision 35).
+
+What is cut moves in steps: output is taken in the order it came, and whenever it passes its share,
+the oldest is clipped until half of the share is left. So the beginning of the request stays the
+same for many turns, and a server's cache of it stays good.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from agent_magics.context.tokens import count_text
+from agent_magics.core.messages import Message, ToolResult, Value
+
+MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"
+_SMALL_TOKENS = 200
+
+
+class Clipped(Value):
+    """Messages as they are sent; `count` results were shortened, by `saved_tokens` together."""
+
+    messages: tuple[Message, ...]
+    count: int = 0
+    saved_tokens: int = 0
+
+
+def clip_results(messages: Sequence[Message], share_tokens: int) -> Clipped:
+    """Clip tool results, oldest first, where together they weigh over `share_tokens`.
+
+    Results of up to 200 tokens stay whole. The newest is clipped last and keeps more of its head
+    and tail than the others.
+    """
+    sent = list(messages)
+    waiting: deque[tuple[int, int]] = deque()
+    total = saved = count = 0
+    for at, message in enumerate(messages):
+        if not isinstance(message, ToolResult):
+            continue
+        tokens = count_text(message.content)
+        total += tokens
+        waiting.append((at, tokens))
+        if total <= share_tokens:
+            continue
+        while total > share_tokens // 2 and waiting:
+            at_oldest, weight = waiting.popleft()
+            room = share_tokens // 2 if not waiting else _SMALL_TOKENS
+            shorter = _shortened(messages[at_oldest], weight, room)
+            if shorter is None:
+                continue
+            sent[at_oldest], less = shorter
+            total -= less
+            saved += less
+            count += 1
+    return Clipped(messages=tuple(sent), count=count, saved_tokens=saved)
+
+
+def _shortened(message: Message, tokens: int, room_tokens: int) -> tuple[Message, int] | None:
+    """Keep head and tail of a result within a room; None where it is small enough."""
+    assert isinstance(message, ToolResult)
+    if tokens <= max(room_tokens, _SMALL_TOKENS):
+        return None
+    content = message.content
+    end = max(1, len(content) * room_tokens // tokens // 2)
+    mark = MARK.format(tokens=count_text(content[end:-end]))
+    made = f"{content[:end]}\n{mark}\n{content[-end:]}"
+    return msgspec.structs.replace(message, content=made), max(0, tokens - count_text(made))
