@@ -23,7 +23,9 @@ FILE_TOKENS = 8_192
 class LlamaCpp(OpenAICompatible):
     """A llama.cpp server; `llamacpp:/path/model.gguf` serves that file itself.
 
-    A file's window is `n_ctx` tokens: what it was trained for may be more than memory holds.
+    Servers name their models after files, often on other machines: what isn't a file here and is
+    in the server's list is asked of the server. A file's window is `n_ctx` tokens: what it was
+    trained for may be more than memory holds.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class LlamaCpp(OpenAICompatible):
 
     async def describe(self, model: str) -> ModelInfo:
         """Tell a file's window, or the one that the server's list or `/props` tells."""
-        if _is_file(model):
+        if await self._is_file(model):
             return await self._file(model).describe(model)
         self._listing = []
         info = await super().describe(model)
@@ -58,7 +60,7 @@ class LlamaCpp(OpenAICompatible):
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
-        is_file = _is_file(request.model)
+        is_file = await self._is_file(request.model)
         source = self._file(request.model).chat(request) if is_file else super().chat(request)
         async with aclosing(source) as events:
             async for event in events:
@@ -69,6 +71,13 @@ class LlamaCpp(OpenAICompatible):
         for provider in self._files.values():
             await provider.aclose()
         await super().aclose()
+
+    async def _is_file(self, model: str) -> bool:
+        if not model.lower().endswith(".gguf"):
+            return False
+        if Path(model).expanduser().is_file():
+            return True
+        return all(info.name != model for info in await self.models())
 
     async def _props_window(self) -> int | None:
         try:
@@ -102,7 +111,3 @@ def llamacpp(
     return LlamaCpp(
         base_url=base_url, api_key=api_key, timeouts=timeouts, transport=transport, n_ctx=n_ctx
     )
-
-
-def _is_file(model: str) -> bool:
-    return model.lower().endswith(".gguf")

@@ -15,6 +15,7 @@ from agent_magics.core.ports import Provider
 from agent_magics.providers.llamacpp import llamacpp
 from agent_magics.providers.local import lmstudio, ollama
 from agent_magics.providers.openai import openai
+from tests.providers.answers import answer_of, ask
 from tests.providers.loopback import free_port
 
 pytestmark = pytest.mark.req("P7")
@@ -130,6 +131,23 @@ def test_llamacpp_falls_back_to_props() -> None:
         "GET /props": {"default_generation_settings": {"n_ctx": 12288}},
     }
     assert described(llamacpp(transport=net(routes)), "any").context_window == 12288
+
+
+def test_llamacpp_asks_the_server_for_what_it_names_after_a_file() -> None:
+    """A server's list says `/models/q.gguf`, a file of its own machine."""
+    listed = {"data": [{"id": "/models/q.gguf", "meta": {"n_ctx": 4096}}]}
+    provider = llamacpp(
+        transport=net(
+            {
+                "GET /v1/models": listed,
+                "POST /v1/chat/completions": {
+                    "choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]
+                },
+            }
+        )
+    )
+    assert described(provider, "/models/q.gguf").context_window == 4096
+    assert answer_of(provider, ask(model="/models/q.gguf")).text == "Hello"
 
 
 @pytest.mark.parametrize("make", [openai, ollama, lmstudio, llamacpp])
