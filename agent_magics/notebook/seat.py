@@ -28,6 +28,7 @@ from agent_magics.notebook.bridge import (
 )
 from agent_magics.notebook.host import execution_token
 from agent_magics.notebook.rerun import is_same_cell, maker_of
+from agent_magics.notebook.tools import tools_in
 from agent_magics.settings import Settings, model_label, providers_for, resolve_model
 
 if TYPE_CHECKING:  # heavy: they come with the first use
@@ -179,6 +180,7 @@ class Seat:
             builder = AgentBuilder(AgentConfig(default_model=choice.spec))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
+            builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
             self._store = SqlStore(settings.store)
             self._agent = await builder.register_session_storage(self._store).build()
         return self._agent
