@@ -75,9 +75,7 @@ class LlamaCpp(OpenAICompatible):
     async def _is_file(self, model: str) -> bool:
         if not model.lower().endswith(".gguf"):
             return False
-        if Path(model).expanduser().is_file():
-            return True
-        return all(info.name != model for info in await self.models())
+        return _is_here(model) or all(info.name != model for info in await self.models())
 
     async def _props_window(self) -> int | None:
         try:
@@ -111,3 +109,7 @@ def llamacpp(
     return LlamaCpp(
         base_url=base_url, api_key=api_key, timeouts=timeouts, transport=transport, n_ctx=n_ctx
     )
+
+
+def _is_here(model: str) -> bool:
+    return Path(model).expanduser().is_file()
