@@ -141,6 +141,7 @@ class EmbeddedProvider:
         self._lock = threading.Lock()
         self._server: EmbeddedServer | None = None
         self._client: OpenAICompatible | None = None
+        self._closings = 0
 
     @property
     def provider_id(self) -> str:
@@ -165,8 +166,9 @@ class EmbeddedProvider:
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`); a dead server is started again."""
         is_second = False
+        closings = self._closings
         while True:
-            server, client = await asyncio.to_thread(self._ready)
+            server, client = await asyncio.to_thread(self._ready, closings)
             has_begun = False
             try:
                 with server.busy():
@@ -182,7 +184,8 @@ class EmbeddedProvider:
                 return
 
     async def aclose(self) -> None:
-        """End the server."""
+        """End the server; one that is starting ends as soon as it has."""
+        self._closings += 1
         client, self._client = self._client, None
         server, self._server = self._server, None
         if client is not None:
@@ -190,24 +193,40 @@ class EmbeddedProvider:
         if server is not None:
             await asyncio.to_thread(server.stop)
 
-    def _ready(self) -> tuple[EmbeddedServer, OpenAICompatible]:
+    def _ready(self, closings: int) -> tuple[EmbeddedServer, OpenAICompatible]:
         with self._lock:
-            if self._server is None or self._client is None or not self._server.is_alive():
-                if self._server is not None:
-                    self._server.stop()
-                self._server = EmbeddedServer(
-                    _present(self._weights or find_weights()),
-                    n_ctx=self._n_ctx,
-                    idle_s=self._idle_s,
-                )
-                self._client = OpenAICompatible(
-                    self.provider_id,
-                    base_url=self._server.base_url,
-                    api_key=self._server.token,
-                    timeouts=TIMEOUTS,
-                    sends_tools=self._info.has_tools,
-                )
-            return self._server, self._client
+            server, client = self._server, self._client
+            if server is not None and client is not None and server.is_alive():
+                return server, client
+            if server is not None:
+                server.stop()
+            self._check_open(closings)
+            server, client = self._started()
+            self._server, self._client = server, client
+            try:
+                self._check_open(closings)
+            except ProviderError:
+                self._server = self._client = None
+                server.stop()
+                raise
+            return server, client
+
+    def _started(self) -> tuple[EmbeddedServer, OpenAICompatible]:
+        weights = _present(self._weights or find_weights())
+        server = EmbeddedServer(weights, n_ctx=self._n_ctx, idle_s=self._idle_s)
+        client = OpenAICompatible(
+            self.provider_id,
+            base_url=server.base_url,
+            api_key=server.token,
+            timeouts=TIMEOUTS,
+            sends_tools=self._info.has_tools,
+        )
+        return server, client
+
+    def _check_open(self, closings: int) -> None:
+        """Stop a start that `aclose` has overtaken: nobody would end that server."""
+        if self._closings != closings:
+            raise ProviderError(f"{self.provider_id} was closed while its server started.")
 
 
 def has_runtime() -> bool:

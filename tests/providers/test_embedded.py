@@ -235,6 +235,26 @@ def test_idle_server_ends_and_the_next_request_starts_one(weights: Path) -> None
     asyncio.run(run())
 
 
+@pytest.mark.req("dec50")
+@pytest.mark.parametrize("started_s", [0.0, 0.05])
+def test_closing_while_it_starts_leaves_no_server(weights: Path, started_s: float) -> None:
+    """A start that is overtaken ends with the provider, not with the kernel."""
+
+    async def run() -> None:
+        provider = EmbeddedProvider(weights, n_ctx=N_CTX)
+        asked = asyncio.create_task(gather(provider, ask("Hi", params=SHORT)))
+        await asyncio.sleep(started_s)
+        await provider.aclose()
+        answer = await asked
+        assert answer.error
+        assert "was closed" in answer.error.message
+        assert provider.server is None
+
+    before = set(psutil.Process().children())
+    asyncio.run(run())
+    assert within(5, lambda: set(psutil.Process().children()) <= before)
+
+
 OWNER = """
 import asyncio, multiprocessing, sys, time
 from pathlib import Path
