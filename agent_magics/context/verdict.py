@@ -35,7 +35,7 @@ SAW_NOTHING = (
 TOOL_CALLS = (
     r"<\|?(?:tool_call|function_call|tool_use|invoke|python_tag)\b",
     r"\[TOOL_CALLS\]",
-    r"^\s*(?:```\w*\s*)?[\[{]\s*\{?\s*\"(?:name|function|tool|tool_calls|arguments)\"\s*:",
+    r"^\s*(?:```\w*\s*)?[\[{]\s*(?:\{\s*)?\"(?:name|function|tool|tool_calls|arguments)\"\s*:",
 )
 
 _REFUSAL = re.compile("|".join(REFUSALS), re.IGNORECASE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from agent_magics.context.prompt import SUMMARY_HEADINGS
@@ -87,3 +89,11 @@ def test_a_summary_is_taken(text: str) -> None:
 def test_what_is_no_summary_is_refused(text: str, fault: str) -> None:
     """Each kind is named."""
     assert fault_of(text) == fault
+
+
+@pytest.mark.parametrize("begin", ["[", "```", "{", "", "no ", "I "])
+def test_no_answer_keeps_the_judge_busy(begin: str) -> None:
+    """A model that writes blanks without end is refused in a time that grows with their number."""
+    begun = time.process_time()
+    assert fault_of(begin + " " * 200_000 + "x") == "it has 0 of the 9 headings"
+    assert time.process_time() - begun < 2
