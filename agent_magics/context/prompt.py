@@ -98,6 +98,14 @@ _OUR_MARKER = re.compile(
 )
 
 
+_LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_ROLE = re.compile(
+    rf"(?<=[{_LINE_ENDS}])(?=[^\S{_LINE_ENDS}]*"
+    rf"(?:note|system|user|assistant|tool (?:result|error)\b[^:{_LINE_ENDS}]*):)",
+    re.IGNORECASE,
+)
+
+
 class PromptParts(Value):
     """What one turn's system message is made of.
 
@@ -188,6 +196,15 @@ def escape(text: str) -> str:
 def shield(text: str) -> str:
     """Break every tag and marker in `text` that looks like ours; once is as good as twice."""
     return _OUR_MARKER.sub("(", _OUR_TAG.sub("&lt;", text))
+
+
+def within_role(text: str) -> str:
+    """Mark the lines in `text` that begin as another speaker's message would: `> User: …`.
+
+    For conversations written as text, in which the label of a line is all that tells who speaks.
+    Once is as good as twice.
+    """
+    return _ROLE.sub("> ", text)
 
 
 def _reference(label: str, text: str, *, lead: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import assert_never
 
 import msgspec
 
-from agent_magics.context.prompt import shield
+from agent_magics.context.prompt import shield, within_role
 from agent_magics.context.tokens import count_text
 from agent_magics.core.messages import (
     Assistant,
@@ -105,7 +105,7 @@ def head_and_tail(text: str, tokens: int) -> str:
 
 def _item(label: str, text: str) -> tuple[str, bool]:
     plain = _without_base64(text)
-    return f"{label}: {shield(plain)}", plain is not text
+    return f"{label}: {_told(plain)}", plain is not text
 
 
 def _result(result: ToolResult) -> tuple[str, bool]:
@@ -116,7 +116,11 @@ def _result(result: ToolResult) -> tuple[str, bool]:
     shown = _cut_middle(plain, TOOL_OUTPUT_CHARACTERS)
     size = f"{len(result.content):,} characters"
     head = f"Tool result of {result.tool_name} (status: {status}; {size})"
-    return f"{head}: {shield(shown)}", shown is not result.content
+    return f"{head}: {_told(shown)}", shown is not result.content
+
+
+def _told(text: str) -> str:
+    return within_role(shield(text))
 
 
 def _call(call: ToolCall) -> str:
@@ -173,4 +177,5 @@ def _cut_middle(text: str, keep: int) -> str:
     tail = keep - head
     left_out = len(text) - keep
     end = text[len(text) - tail :]
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{end}"
+    # The end stays on the mark's line: it may begin with the name of a role.
+    return f"{text[:head]}\n[… {left_out:,} characters left out …] {end}"

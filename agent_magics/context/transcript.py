@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from agent_magics.context.prompt import within_role
 from agent_magics.core.messages import (
     Assistant,
     ContentBlock,
@@ -30,7 +31,8 @@ def transcript(
 
     A tool result keeps its first `max_tool_result_chars` characters. The whole keeps its newest
     messages, at most `max_chars` characters; of a newest message that is longer alone, its end.
-    Arguments of calls and private reasoning are left out (decision 5).
+    Arguments of calls and private reasoning are left out (decision 5). A line that begins like
+    another speaker's is marked, so that no tool speaks as the user.
     """
     kept: list[str] = []
     room = max_chars
@@ -59,13 +61,14 @@ def _line(message: Message, max_tool_result_chars: int) -> str:
         case ToolResult(call_id=call_id, content=text, is_error=is_error):
             label = "Tool Error" if is_error else "Tool Result"
             shown = text[:max_tool_result_chars]
-            return f"{label} [{call_id}]: {shown}{CUT if len(text) > len(shown) else ''}"
+            cut = CUT if len(text) > len(shown) else ""
+            return f"{label} [{call_id}]: {within_role(shown)}{cut}"
         case _:
             assert_never(message)
 
 
 def _labelled(label: str, text: str) -> str:
-    return f"{label}: {text}" if text.strip() else ""
+    return f"{label}: {within_role(text)}" if text.strip() else ""
 
 
 def _said(content: Sequence[ContentBlock]) -> str:
