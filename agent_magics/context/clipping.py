@@ -16,7 +16,8 @@ from agent_magics.context.tokens import count_text
 from agent_magics.core.messages import Message, ToolResult, Value
 
 MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"
-_SMALL_TOKENS = 200
+_SMALL_TOKENS = 100
+_KEPT_TOKENS = 40
 
 
 class Clipped(Value):
@@ -30,7 +31,7 @@ class Clipped(Value):
 def clip_results(messages: Sequence[Message], share_tokens: int) -> Clipped:
     """Clip tool results, oldest first, where together they weigh over `share_tokens`.
 
-    Results of up to 200 tokens stay whole. The newest is clipped last and keeps more of its head
+    Results of up to 100 tokens stay whole. The newest is clipped last and keeps more of its head
     and tail than the others.
     """
     sent = list(messages)
@@ -46,7 +47,7 @@ def clip_results(messages: Sequence[Message], share_tokens: int) -> Clipped:
             continue
         while total > share_tokens // 2 and waiting:
             at_oldest, weight = waiting.popleft()
-            room = share_tokens // 2 if not waiting else _SMALL_TOKENS
+            room = _KEPT_TOKENS if waiting else share_tokens // 2
             shorter = _shortened(messages[at_oldest], weight, room)
             if shorter is None:
                 continue

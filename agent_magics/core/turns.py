@@ -47,6 +47,7 @@ class ContextCompacted(Value, tag="context_compacted"):
     tokens_before: int
     tokens_after: int
     degraded: bool
+    turns: int = 0
 
 
 class UsageReported(Value, tag="usage_reported"):

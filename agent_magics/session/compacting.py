@@ -8,6 +8,7 @@ share this one way.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,7 @@ from agent_magics.context.compaction import (
     plan_compaction,
     summary_request,
 )
+from agent_magics.context.degrade import degraded_text, render_degraded
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, Retrying, TextDelta
@@ -31,14 +33,15 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.events import Metadata
 from agent_magics.core.messages import Value
-from agent_magics.core.ports import Change, Clock, Ids, Provider
+from agent_magics.core.ports import Change, Clock, Ids, Provider, Tool
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.answer import Answer
 from agent_magics.session.asking import ask
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import RequestBuilder, digest_of
+from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
 MAX_SUMMARY_TOKENS = 2_048
+LEAST_PROGRESS = 0.1
 FIXED_PARTS = ("system", "tools", "skills", "memories")
 _log = logging.getLogger("agent_magics.session")
 
@@ -59,9 +62,15 @@ class CompactionOutcome(Value):
     checkpoint_id: str | None = None
 
 
+Reason = Literal["manual", "auto", "overflow"]
+
+
 @dataclass(kw_only=True)
 class Compactor:
-    """Compacts one slot with the model that summarises it (D 33)."""
+    """Compacts one slot for one model, inside a turn or outside; one way for all who ask.
+
+    `running_turn` and `tools` are those of the turn that asks, None outside of one.
+    """
 
     recorder: Recorder
     builder: RequestBuilder
@@ -69,45 +78,118 @@ class Compactor:
     clock: Clock
     ids: Ids
     override: str | None
+    model: ModelInfo
+    running_turn: str | None = None
+    tools: Sequence[Tool] | None = None
+
+    def draught(self, slot: Slot, checkpoint: Checkpoint | None = None) -> Draught:
+        """Build the slot's next request, with another checkpoint in place of the active one."""
+        return self.builder.build(
+            slot,
+            self.model,
+            running_turn=self.running_turn,
+            checkpoint=checkpoint,
+            override=self.override,
+            tools=self.tools,
+        )
+
+    def plan(self, slot: Slot) -> CompactionPlan:
+        """Choose what to summarise.
+
+        Raises `NothingToCompact`, or `FixedContextExceedsBudget` where what can't shrink is at
+        the threshold already (C7).
+        """
+        info = self.draught(slot).info
+        fixed = {name: info.parts[name] for name in FIXED_PARTS}
+        if sum(fixed.values()) >= info.limits.threshold:
+            raise FixedContextExceedsBudget(fixed, info.limits.threshold)
+        return plan_compaction(
+            self.recorder.mirror.view(slot),
+            slot_id=slot.slot_id,
+            mode=slot.config.mode,
+            checkpoint=self.recorder.mirror.checkpoint_of(slot),
+            limits=info.limits,
+            running_turn=self.running_turn,
+        )
+
+    def foresee(self, slot: Slot) -> CompactionOutcome:
+        """Tell what a compaction would do; no model is asked and nothing changes."""
+        info = self.draught(slot).info
+        return self._foreseen(self.plan(slot), info.used, info.parts["summary"])
 
     async def compact(
         self,
         slot: Slot,
         *,
-        model: ModelInfo,
         summariser: tuple[Provider, ModelInfo],
-        reason: Literal["manual", "auto", "overflow"],
-        instructions: str | None,
-        dry_run: bool,
+        reason: Reason,
+        instructions: str | None = None,
     ) -> CompactionOutcome:
-        """Summarise what is old and commit a checkpoint.
+        """Summarise what is old with one call and commit a checkpoint (D 33).
 
         Raises `NothingToCompact`, `FixedContextExceedsBudget`, `CompactError`, `CompactionStale`;
         the view before stays valid after any of them.
         """
-        mirror = self.recorder.mirror
-        before = self.builder.build(slot, model, override=self.override).info
-        fixed = {name: before.parts[name] for name in FIXED_PARTS}
-        if sum(fixed.values()) >= before.limits.threshold:
-            raise FixedContextExceedsBudget(fixed, before.limits.threshold)
-        plan = plan_compaction(
-            mirror.view(slot),
-            slot_id=slot.slot_id,
-            mode=slot.config.mode,
-            checkpoint=mirror.checkpoint_of(slot),
-            limits=before.limits,
-            provider=model.provider,
-            model=model.name,
-        )
-        if dry_run:
-            return self._foreseen(plan, before.used, before.parts["summary"])
+        before = self.draught(slot).info
+        plan = self.plan(slot)
         provider, writer = summariser
         window = writer.context_window or before.limits.window
         summary = await self._summary(plan, provider, writer, window, instructions, slot)
-        checkpoint = self._candidate(plan, slot, summary, writer, before.used, reason)
-        checkpoint = self._judged(checkpoint, slot, model, before.used, before.limits.threshold)
+        made = self._candidate(slot, plan.first_retained_seq, summary, before.used, reason)
+        made = msgspec.structs.replace(
+            made,
+            source_max_seq=plan.source_max_seq,
+            rendered=render_summary(summary),
+            provider=writer.provider,
+            model=writer.name,
+        )
+        checkpoint = self._judged(made, slot, before.limits.threshold)
         await self._commit(checkpoint, slot)
         return self._outcome(plan, checkpoint)
+
+    def without_old_turns(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
+        """Make, uncommitted, the degraded checkpoint that leaves out the fewest oldest turns.
+
+        The request with it has at most `limit_tokens`, or else the running turn alone is left.
+        None where no whole turn can be left out.
+        """
+        cuts = self._cuts(slot)
+        if not cuts:
+            return None
+        tokens_before = self.draught(slot).info.used
+        low, high = 0, len(cuts) - 1
+        while low < high:
+            middle = (low + high) // 2
+            made = self._omitting(slot, cuts[: middle + 1], tokens_before)
+            if self.draught(slot, made).info.used <= limit_tokens:
+                high = middle
+            else:
+                low = middle + 1
+        return self._omitting(slot, cuts[: low + 1], tokens_before)
+
+    async def degrade(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
+        """Commit what `without_old_turns` makes: overflow recovery without a summary (C15)."""
+        made = self.without_old_turns(slot, limit_tokens)
+        if made is None:
+            return None
+        after = self.draught(slot, made).info.used
+        committed = msgspec.structs.replace(made, tokens_after=after)
+        await self._commit(committed, slot)
+        return committed
+
+    def _cuts(self, slot: Slot) -> list[int]:
+        """List where a degraded checkpoint may begin: turn starts behind the active boundary."""
+        active = self.recorder.mirror.checkpoint_of(slot)
+        start = active.first_retained_seq if active else 0
+        spans = self.recorder.mirror.turns(slot, self.running_turn)
+        firsts = [span.first_seq for span in spans if span.last_seq >= start]
+        return firsts[1:]
+
+    def _omitting(self, slot: Slot, cuts: Sequence[int], tokens_before: int) -> Checkpoint:
+        active = self.recorder.mirror.checkpoint_of(slot)
+        text = degraded_text(len(cuts), active.summary if active else "")
+        made = self._candidate(slot, cuts[-1], text, tokens_before, "overflow")
+        return msgspec.structs.replace(made, rendered=render_degraded(text), degraded=True)
 
     async def _summary(
         self,
@@ -168,12 +250,11 @@ class Compactor:
 
     def _candidate(
         self,
-        plan: CompactionPlan,
         slot: Slot,
+        first_retained_seq: int,
         summary: str,
-        writer: ModelInfo,
         tokens_before: int,
-        reason: Literal["manual", "auto", "overflow"],
+        reason: Reason,
     ) -> Checkpoint:
         return Checkpoint(
             checkpoint_id=self.ids.new("checkpoint"),
@@ -181,33 +262,26 @@ class Compactor:
             generation=slot.generation + 1,
             parent_checkpoint_id=slot.checkpoint_id,
             summary=summary,
-            rendered=render_summary(summary),
-            first_retained_seq=plan.first_retained_seq,
-            source_max_seq=plan.source_max_seq,
+            rendered="",
+            first_retained_seq=first_retained_seq,
+            source_max_seq=first_retained_seq,
             reason=reason,
-            provider=writer.provider,
-            model=writer.name,
+            provider=self.model.provider,
+            model=self.model.name,
             tokens_before=tokens_before,
             tokens_after=0,
             degraded=False,
             created_at=self.clock.now(),
         )
 
-    def _judged(
-        self,
-        checkpoint: Checkpoint,
-        slot: Slot,
-        model: ModelInfo,
-        tokens_before: int,
-        threshold: int,
-    ) -> Checkpoint:
-        """Measure what the candidate gives; refuse one that doesn't help (C12)."""
-        after = self.builder.build(
-            slot, model, checkpoint=checkpoint, override=self.override
-        ).info.used
-        if after >= tokens_before:
+    def _judged(self, checkpoint: Checkpoint, slot: Slot, threshold: int) -> Checkpoint:
+        """Measure what the candidate gives; refuse one that doesn't help (C12, D 36)."""
+        before = checkpoint.tokens_before
+        after = self.draught(slot, checkpoint).info.used
+        least = LEAST_PROGRESS if checkpoint.reason == "auto" else 0.0
+        if after >= before or after > before * (1 - least):
             raise CompactError(
-                f"The summary would not make the context smaller ({tokens_before:,} -> {after:,}"
+                f"The summary would hardly make the context smaller ({before:,} -> {after:,}"
                 " tokens); nothing changed."
             )
         if after > threshold:

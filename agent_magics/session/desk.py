@@ -6,7 +6,7 @@ Everything here runs on the session's loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,9 +24,11 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
-from agent_magics.core.ports import Change, Provider, SessionState
+from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
-from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome
+from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome, TurnWarning
+from agent_magics.session.compacting import Compactor
+from agent_magics.session.fitting import Fitter, Trigger
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
 from agent_magics.session.record import Recorder
@@ -55,6 +57,7 @@ class Desk:
         self.changing = asyncio.Lock()
         self._is_closing = False
         self._doing: dict[str, str] = {}
+        self.trigger = Trigger()
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: set[asyncio.Task[Any]] = set()
 
@@ -92,6 +95,25 @@ class Desk:
             running_turn=self.running_ids().get(slot.uid),
             override=self.prompt_override,
         )
+
+    def compactor(
+        self, model: ModelInfo, running_turn: str | None = None, tools: Sequence[Tool] | None = None
+    ) -> Compactor:
+        return Compactor(
+            recorder=self.recorder,
+            builder=self.builder,
+            config=self.parts.config,
+            clock=self.parts.clock,
+            ids=self.parts.ids,
+            override=self.prompt_override,
+            model=model,
+            running_turn=running_turn,
+            tools=tools,
+        )
+
+    async def summariser(self, slot: Slot) -> tuple[Provider, ModelInfo]:
+        """Find the model that summarises a slot (decision 33)."""
+        return await self.models.find(self.parts.config.compact_model or self.spec_of(slot))
 
     # Checks
 
@@ -271,18 +293,24 @@ class Desk:
         except Stopped:  # the turn records its prompt, and that
             provider, info = self.models.at_hand(spec)
         tools = self.builder.tools_of(slot) if info.has_tools else ()
+        fitter = Fitter(
+            compactor=self.compactor(info, turn.turn_id, tools),
+            trigger=self.trigger,
+            find_slot=lambda: self.mirror.slots[slot.uid],
+            find_summariser=lambda: self.summariser(slot),
+            emit=turn.emit,
+            warn=lambda text: turn.emit(TurnWarning(text=text)),
+        )
         run = TurnRun(
             turn=turn,
             slot=slot,
             recorder=self.recorder,
-            builder=self.builder,
-            tools=tools,
+            fitter=fitter,
             dispatcher=Dispatcher(tools, self.parts.config, self.parts.on_main),
             provider=provider,
             model=info,
             config=self.parts.config,
             clock=self.parts.clock,
-            override=self.prompt_override,
             turn_index=len(self.mirror.turns(slot)) + 1,
             origin=origin,
             title=self._title_for(given),

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from agent_magics.context.budget import ContextInfo
 from agent_magics.context.view import TurnSpan
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.errors import InputValidation
+from agent_magics.core.errors import InputValidation, NothingToCompact
 from agent_magics.core.events import LedgerEvent, Metadata, Origin
 from agent_magics.core.messages import ContentBlock, Message, System, UserInput
 from agent_magics.core.ports import Change
@@ -23,7 +23,7 @@ from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig, SlotMeta
 from agent_magics.core.turns import Reply
 from agent_magics.frames import Frames
 from agent_magics.session.cells import CellTurn, find_cell_turn
-from agent_magics.session.compacting import CompactionOutcome, Compactor
+from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas
 from agent_magics.session.loop import background_loop, hops
@@ -333,23 +333,32 @@ class Session:
                 found = self._writable(slot)
                 kept.enter_context(self._desk.doing(found, "a compaction"))
             _, model = await self._desk.model_of(found)
-            writer = self._desk.parts.config.compact_model or model.spec
-            compactor = Compactor(
-                recorder=self._desk.recorder,
-                builder=self._desk.builder,
-                config=self._desk.parts.config,
-                clock=self._desk.parts.clock,
-                ids=self._desk.parts.ids,
-                override=self._desk.prompt_override,
-            )
+            compactor = self._desk.compactor(model)
+            if dry_run:
+                return compactor.foresee(found)
             return await compactor.compact(
                 found,
-                model=model,
-                summariser=await self._desk.models.find(writer),
+                summariser=await self._desk.summariser(found),
                 reason="manual",
                 instructions=instructions,
-                dry_run=dry_run,
             )
+
+    @hops
+    @one_by_one
+    async def undo_compaction(self, slot: str | None = None) -> str | None:
+        """Go back to the checkpoint before the active one (None: to the raw history).
+
+        A new generation; nothing is deleted, and the automatic trigger is held until the slot's
+        next turn fits or overflows (D 37). Gives the checkpoint that is active now. Raises
+        `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
+        """
+        found = self._writable(slot)
+        checkpoint = self._desk.mirror.checkpoint_of(found)
+        if checkpoint is None:
+            raise NothingToCompact(found.slot_id, "no compaction is active that could be undone")
+        await self._desk.commit(self._desk.slot_changes.undo_checkpoint(found, checkpoint))
+        self._desk.trigger.held.add(found.uid)
+        return checkpoint.parent_checkpoint_id
 
     @hops
     async def set_model(self, spec: str) -> None:

@@ -14,10 +14,11 @@ from agent_magics.core.errors import (
     SlotProtected,
     SlotReadonly,
 )
-from agent_magics.core.events import Clear, NewEvent, Origin, Payload, Rewind, SlotChanged
+from agent_magics.core.events import Clear, Metadata, NewEvent, Origin, Payload, Rewind, SlotChanged
 from agent_magics.core.ports import Change, Clock, Ids
 from agent_magics.core.slots import (
     DEFAULT_SLOT,
+    Checkpoint,
     Derived,
     DeriveStrategy,
     Full,
@@ -148,6 +149,12 @@ class SlotChanges:
     def clear(self, slot: Slot) -> Change:
         """Take everything out of the slot's view."""
         return self._view_change(slot, Clear(left_checkpoint_id=slot.checkpoint_id), None)
+
+    def undo_checkpoint(self, slot: Slot, checkpoint: Checkpoint) -> Change:
+        """Make the checkpoint before the active one active again (D 37)."""
+        parent = checkpoint.parent_checkpoint_id
+        undone = {"undone": checkpoint.checkpoint_id, "checkpoint_id": parent}
+        return self._view_change(slot, Metadata(key="context_compaction", value=undone), parent)
 
     def _view_change(self, slot: Slot, payload: Payload, checkpoint_id: str | None) -> Change:
         changed = msgspec.structs.replace(

@@ -7,10 +7,10 @@ sets `turn.stop_wanted`, and the engine ends by itself with everything recorded 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeGuard
 
 import msgspec
 
@@ -26,6 +26,7 @@ from agent_magics.core.chat import (
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     AgentError,
+    ContextOverflow,
     MaxToolCallsExceeded,
     ProviderError,
     StoreError,
@@ -44,7 +45,7 @@ from agent_magics.core.events import (
     UserMessage,
 )
 from agent_magics.core.messages import TokenUsage, ToolCall, ToolOutput, UserInput
-from agent_magics.core.ports import Change, Clock, Provider, Tool
+from agent_magics.core.ports import Change, Clock, Provider
 from agent_magics.core.slots import Slot
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.core.turns import (
@@ -65,8 +66,9 @@ from agent_magics.core.turns import (
 )
 from agent_magics.session.answer import Answer, added, called
 from agent_magics.session.asking import ask
+from agent_magics.session.fitting import Fitter
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import Draught, RequestBuilder
+from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.tools.dispatch import OVER_LIMIT, Answered, Dispatcher
 
@@ -79,6 +81,14 @@ _DRAFT_EVERY_S = 1.0
 _log = logging.getLogger("agent_magics.session")
 
 
+class _Refused(Exception):
+    """A server refused a request for its length, before it said a word."""
+
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 @dataclass(kw_only=True)
 class TurnRun:
     """One turn while it runs: what it started with (D 7) and what it has made so far."""
@@ -86,14 +96,12 @@ class TurnRun:
     turn: RunningTurn
     slot: Slot
     recorder: Recorder
-    builder: RequestBuilder
-    tools: Sequence[Tool]
+    fitter: Fitter
     dispatcher: Dispatcher
     provider: Provider
     model: ModelInfo
     config: AgentConfig
     clock: Clock
-    override: str | None
     turn_index: int
     origin: Origin | None = None
     title: str | None = None
@@ -139,14 +147,31 @@ class TurnRun:
             await self._run_tools(answer.calls)
 
     async def _ask(self, tool_choice: Literal["auto", "none"]) -> Answer:
+        """Send the next request; one that is too long is shortened and sent once more (C15)."""
         await self._stop_if_wanted()
-        draught = self.builder.build(
-            self.slot,
-            self.model,
-            running_turn=self.turn.turn_id,
-            override=self.override,
-            tools=self.tools,
-        )
+        draught = await self._unless_stopped(self.fitter.draught())
+        try:
+            return await self._attempt(draught, tool_choice, is_last=False)
+        except _Refused as refused:
+            error = refused.error
+        if isinstance(error, ContextOverflow):
+            shorter = await self._unless_stopped(
+                self.fitter.after_overflow(draught, error, tools_ran=self.calls_made > 0)
+            )
+        else:
+            shorter = self.fitter.with_less_output(draught, error)
+        return await self._attempt(shorter, tool_choice, is_last=True)
+
+    async def _unless_stopped(self, fitting: Coroutine[Any, Any, Draught]) -> Draught:
+        try:
+            return await self.turn.unless_stopped(fitting)
+        except Stopped:
+            await self._record([self._ending("stopped")])
+            raise
+
+    async def _attempt(
+        self, draught: Draught, tool_choice: Literal["auto", "none"], *, is_last: bool
+    ) -> Answer:
         self.last = draught
         answer = Answer(
             began_s=self.clock.monotonic(),
@@ -161,6 +186,13 @@ class TurnRun:
             await self._record_answer(answer, "stopped")
             raise
         except Exception as error:  # a provider is foreign code (D 16)
+            if not is_last and _is_curable(error) and not answer.text:
+                await self._record([*answer.retries, self._spent(answer)])
+                raise _Refused(error) from error
+            if isinstance(error, ContextOverflow):
+                diagnosis = self.fitter.diagnosis(draught, error)
+                await self._record_failed(answer, diagnosis)
+                raise diagnosis from error
             await self._record_failed(answer, error)
             raise
         await self._record_answer(answer, None if tool_choice == "auto" else "limit reached")
@@ -386,3 +418,10 @@ def _with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> 
 
 def _detail_of(error: Exception) -> str:
     return error.message if isinstance(error, AgentError) else said_by(error)
+
+
+def _is_curable(error: Exception) -> TypeGuard[ProviderError]:
+    """Tell whether a shorter request could be answered."""
+    return isinstance(error, ContextOverflow) or (
+        isinstance(error, ProviderError) and error.kind == "output_reservation"
+    )

@@ -1,0 +1,212 @@
+"""Make every request of a turn fit its model's window, and get over an overflow (C4, C14, C15).
+
+Before a turn's first request the slot may be compacted: by a summary where the trigger asks for
+it, without one where the request would be over the hard window. Later requests of the turn are
+trimmed in their copy only (decision 10). A server that refuses a request as too long teaches us
+its window, and is asked once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from agent_magics.context.budget import ContextInfo, should_compact
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.errors import (
+    CompactionError,
+    ContextOverflow,
+    FixedContextExceedsBudget,
+    ProviderError,
+)
+from agent_magics.core.ports import Provider
+from agent_magics.core.slots import ModelParams, Slot
+from agent_magics.core.turns import ContextCompacted, TurnPayload
+from agent_magics.session.compacting import CompactionOutcome, Compactor
+from agent_magics.session.request import Draught
+
+REST_SHARE = 0.05
+SHRINK = 0.7
+LEAST_OUTPUT_TOKENS = 16
+SENT_WITH_EVERY_TURN = ("system", "tools", "skills", "memories", "user_input", "media")
+
+
+@dataclass
+class Trigger:
+    """When the automatic trigger rests, by slot; for one open session (decisions 36, 37)."""
+
+    rests_at: dict[str, int] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+
+    def wants(self, slot: Slot, info: ContextInfo) -> bool:
+        """Tell whether a slot is to be compacted now: over the threshold, and not resting."""
+        if not should_compact(info.used, info.limits):
+            self.held.discard(slot.uid)
+            return False
+        if slot.uid in self.held:
+            return False
+        floors = [self.rests_at.get(slot.uid), info.tokens_after]
+        known = [floor for floor in floors if floor is not None]
+        return not known or info.used >= max(known) + round(info.limits.window * REST_SHARE)
+
+    def rest(self, slot: Slot, info: ContextInfo) -> None:
+        """Let the trigger rest until the window's twentieth part was added."""
+        self.rests_at[slot.uid] = info.used
+
+
+@dataclass(kw_only=True)
+class Fitter:
+    """Fits the requests of one turn. `find_slot` gives the slot as it is now."""
+
+    compactor: Compactor
+    trigger: Trigger
+    find_slot: Callable[[], Slot]
+    find_summariser: Callable[[], Awaitable[tuple[Provider, ModelInfo]]]
+    emit: Callable[[TurnPayload], None]
+    warn: Callable[[str], None]
+    is_first: bool = True
+    has_tried: bool = False
+
+    async def draught(self) -> Draught:
+        """Build the next request so that it fits.
+
+        Raises `FixedContextExceedsBudget`, naming the tokens of each part, where not even the
+        running turn alone would fit the window.
+        """
+        draught = self._build()
+        if not self.is_first:
+            return self._trimmed(draught, draught.info.limits.threshold)
+        self.is_first = False
+        self._check_floor(draught)
+        if self._is_on() and self.trigger.wants(self.find_slot(), draught.info):
+            await self._summarise("auto", draught)
+            draught = self._build()
+        if draught.info.used > draught.info.limits.window:
+            draught = await self._degraded(draught, draught.info.limits.threshold)
+        self._check_floor(draught)
+        return draught
+
+    async def after_overflow(
+        self, refused: Draught, error: ContextOverflow, *, tools_ran: bool
+    ) -> Draught:
+        """Build the request that is sent once more after a server refused the last as too long."""
+        self._learn(refused, error)
+        slot = self.find_slot()
+        self.trigger.held.discard(slot.uid)
+        if tools_ran:
+            return self._trimmed(self._build(), self._goal(refused))
+        if not self.has_tried:
+            await self._summarise("overflow", self._build())
+        draught = self._build()
+        if draught.info.used > self._goal(refused):
+            draught = await self._degraded(draught, self._goal(refused))
+        return draught
+
+    def with_less_output(self, refused: Draught, error: ProviderError) -> Draught:
+        """Reserve less output, where that is all a server asks for (providers.md)."""
+        params = refused.request.params
+        window = error.window or refused.info.limits.window
+        room = window - (error.used or refused.info.used)
+        if params.max_tokens is not None:
+            room = min(room, params.max_tokens // 2)
+        fewer = max(LEAST_OUTPUT_TOKENS, room)
+        limited = ModelParams(
+            temperature=params.temperature,
+            max_tokens=fewer,
+            reasoning_effort=params.reasoning_effort,
+        )
+        request = msgspec.structs.replace(refused.request, params=limited)
+        return msgspec.structs.replace(refused, request=request)
+
+    def diagnosis(self, draught: Draught, error: ContextOverflow) -> ContextOverflow:
+        """Say what fills the window, for a request that even recovery couldn't make fit."""
+        parts = sorted(draught.info.parts.items(), key=lambda part: -part[1])
+        shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
+        return ContextOverflow(
+            f"{error.message} Even shortened, the request doesn't fit: {shown} tokens."
+            " Shorten the largest part, or use a model with a larger window.",
+            window=error.window,
+            used=error.used,
+        )
+
+    def _build(self) -> Draught:
+        return self.compactor.draught(self.find_slot())
+
+    def _is_on(self) -> bool:
+        return self.compactor.config.compaction.enabled and self.find_slot().config.compact
+
+    async def _summarise(self, reason: str, draught: Draught) -> None:
+        self.has_tried = True
+        slot = self.find_slot()
+        try:
+            outcome = await self.compactor.compact(
+                slot,
+                summariser=await self.find_summariser(),
+                reason="auto" if reason == "auto" else "overflow",
+            )
+        except (CompactionError, ProviderError) as error:
+            self.trigger.rest(slot, draught.info)
+            self.warn(f"The context was not compacted: {error.message}")
+        else:
+            self.trigger.rests_at.pop(slot.uid, None)
+            self._tell(outcome, reason)
+
+    async def _degraded(self, draught: Draught, limit_tokens: int) -> Draught:
+        made = await self.compactor.degrade(self.find_slot(), limit_tokens)
+        if made is None:
+            return draught
+        self.emit(
+            ContextCompacted(
+                reason="overflow",
+                tokens_before=made.tokens_before,
+                tokens_after=made.tokens_after,
+                degraded=True,
+            )
+        )
+        self.warn(
+            "Older turns were left out without a summary, because the request was over the"
+            " model's window; the ledger has them all."
+        )
+        return self._build()
+
+    def _trimmed(self, draught: Draught, limit_tokens: int) -> Draught:
+        """Leave out old turns in this request only; a checkpoint comes with the next turn."""
+        if draught.info.used <= limit_tokens:
+            return draught
+        slot = self.find_slot()
+        made = self.compactor.without_old_turns(slot, limit_tokens)
+        return draught if made is None else self.compactor.draught(slot, made)
+
+    def _check_floor(self, draught: Draught) -> None:
+        """Check what is sent with every request of the turn before anything is given up (C7)."""
+        info = draught.info
+        floor = {name: info.parts[name] for name in SENT_WITH_EVERY_TURN}
+        if sum(floor.values()) > info.limits.window:
+            raise FixedContextExceedsBudget(floor, info.limits.window)
+
+    def _learn(self, refused: Draught, error: ContextOverflow) -> None:
+        spec = self.compactor.model.spec
+        learnt = self.compactor.builder.learnt_windows
+        if error.window:
+            learnt[spec] = min(error.window, learnt.get(spec, error.window))
+        if error.used:
+            gauge = self.compactor.recorder.mirror.gauge
+            gauge.learn_overflow(spec, used=error.used, estimated=refused.info.estimate)
+
+    def _goal(self, refused: Draught) -> int:
+        """Aim under the threshold; where that had been met, well under what was refused."""
+        now = self._build().info
+        return min(now.limits.threshold, round(refused.info.used * SHRINK))
+
+    def _tell(self, outcome: CompactionOutcome, reason: str) -> None:
+        self.emit(
+            ContextCompacted(
+                reason=reason,
+                tokens_before=outcome.tokens_before,
+                tokens_after=outcome.tokens_after,
+                degraded=False,
+                turns=outcome.summarised_turns,
+            )
+        )
