@@ -248,6 +248,7 @@ class _Calls:
     def __init__(self) -> None:
         self._drafts: list[_Draft] = []
         self._by_index: dict[int, _Draft] = {}
+        self._by_id: dict[str, _Draft] = {}
 
     def all(self) -> list[_Draft]:
         return self._drafts
@@ -259,20 +260,19 @@ class _Calls:
         server_id = given if isinstance(given, str) else ""
         draft = self._open_at(index)
         if draft is None or _begins_another(draft, server_id, piece):
-            draft = self._known(server_id) if index is None else None
+            draft = self._by_id.get(server_id) if index is None else None
             draft = draft or self._new(server_id)
             if index is not None:
                 self._by_index[index] = draft
         draft.server_id = draft.server_id or server_id
+        if draft.server_id:
+            self._by_id.setdefault(draft.server_id, draft)
         draft.add(piece)
 
     def _open_at(self, index: int | None) -> _Draft | None:
         if index is not None:
             return self._by_index.get(index)
         return self._drafts[-1] if self._drafts else None
-
-    def _known(self, server_id: str) -> _Draft | None:
-        return next((d for d in self._drafts if server_id and d.server_id == server_id), None)
 
     def _new(self, server_id: str) -> _Draft:
         draft = _Draft(server_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -137,6 +138,15 @@ def test_what_ollama_has_loaded_may_be_of_any_shape(loaded: Any) -> None:
     """A list of models is given, whatever stands in the other one."""
     assert loaded_names({"models": loaded}) == set()
     assert ollama_model("m", {"parameters": f"num_ctx {'9' * 5_000}"}, loaded, "p").context_window
+
+
+def test_many_calls_are_read_in_a_time_that_grows_with_their_number() -> None:
+    """Without an index each piece looks for its call."""
+    calls = [{"id": f"i{n}", "function": {"name": "f", "arguments": "{}"}} for n in range(20_000)]
+    begun = time.process_time()
+    answer = answer_to(json.dumps({"choices": [{"delta": {"tool_calls": calls}}]}))
+    assert len(answer.calls) == 20_000
+    assert time.process_time() - begun < 5
 
 
 def test_a_name_of_a_model_can_be_shown() -> None:
