@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -24,11 +26,14 @@ _MEGABYTE = 1_000_000
 QUESTION = "Which two columns would you look at first to predict customer churn?"
 FOLLOW_UP = "Name one risk of that choice in a sentence."
 BRANCH = "option-a"
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; give its exit code. Errors are one sentence on stderr."""
     given = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a model may write what a terminal has not
+        sys.stdout.reconfigure(errors="replace")
     try:
         return int(given.run(given))
     except AgentError as error:
@@ -93,7 +98,7 @@ def _list(_: argparse.Namespace) -> int:
         print(f"{line.provider:<10}{line.note}")
         for model in line.models:
             window = f"{model.context_window:,} tokens" if model.context_window else ""
-            print(f"    {model.spec:<40} {window}".rstrip())
+            print(f"    {_plain(model.spec):<40} {window}".rstrip())
     return 0
 
 
@@ -131,7 +136,7 @@ async def _ask(session: Session, text: str) -> None:
     async for event in turn:
         match event.payload:
             case TextChunk(text=piece):
-                print(piece, end="", flush=True)
+                print(_plain(piece), end="", flush=True)
             case RetryScheduled(reason=reason, wait_s=wait_s):
                 print(f"({reason} Again in {wait_s:.1f} s.)", file=sys.stderr)
             case _:
@@ -140,6 +145,11 @@ async def _ask(session: Session, text: str) -> None:
     counted = reply.usage
     tokens = f"{counted.input_tokens:,} → {counted.output_tokens:,} tokens · " if counted else ""
     print(f"\n\n{reply.model} · {reply.slot_id} · {tokens}{reply.duration_s:.1f} s")
+
+
+def _plain(text: str) -> str:
+    """Show what would steer the terminal (colours, titles, the clipboard) as a mark."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def _slot_line(slot: SlotMeta) -> str:

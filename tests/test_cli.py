@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,21 @@ def test_demo_is_a_conversation_in_two_slots(
         "history",
     ):
         assert words in shown
+
+
+def test_a_model_does_not_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences could write the clipboard; signs that a terminal lacks end nothing."""
+    script = tmp_path / "answers.yaml"
+    script.write_text('["\\e]52;c;cm0=\\aHi \\U0001F600", "yes"]', encoding="utf-8")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert main(["demo", "--model", f"scripted:{script}"]) == 0
+    terminal.flush()
+    shown = terminal.buffer.getvalue()
+    assert b"?]52;c;cm0=?Hi ?" in shown
+    assert b"\x1b" not in shown
 
 
 def test_demo_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
