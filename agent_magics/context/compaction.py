@@ -58,17 +58,13 @@ def plan_compaction(
     checkpoint: Checkpoint | None,
     limits: Limits,
     running_turn: str | None = None,
-    provider: str = "",
-    model: str = "",
 ) -> CompactionPlan:
     """Choose whole turns to sum up (C8, C9); the source is the unfocused history (decision 21).
 
     From the tail on, turns stay while they fit into `limits.keep`; the running one and the newest
     complete one always stay. Raises `NothingToCompact` where that leaves nothing new behind,
-    `SlotReadonly` for a reference slot. `provider` and `model` don't change the plan: reasoning
-    is never in a source.
+    `SlotReadonly` for a reference slot.
     """
-    del provider, model
     if isinstance(mode, Readonly):
         raise SlotReadonly(slot_id)
     bounds = bounds_of(view, checkpoint)
