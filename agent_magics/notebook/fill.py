@@ -5,6 +5,8 @@ Text between the braces that isn't an expression stays as it is; so does `\{{`.
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -17,6 +19,11 @@ from agent_magics.notebook.values import value_text
 OPEN, CLOSE = "{{", "}}"
 MAX_EXPRESSION_CHARACTERS = 2_000
 MAX_CLOSES_TRIED = 16
+# The last name of a variable, an attribute or a subscript, alone or after an underscore.
+_SECRET = re.compile(
+    r"(?:^|[._'\"\[])(?:api_?)?(?:key|token|password|passwd|secret|credential)s?(?:['\"]?\])?$",
+    re.IGNORECASE,
+)
 
 
 def fill(text: str, namespace: dict[str, Any]) -> str:
@@ -75,10 +82,22 @@ def _shown(code: CodeType, source: str, namespace: dict[str, Any]) -> str:
         value = eval(code, namespace)  # noqa: S307
     except NameError as error:
         raise InputValidation(_undefined(source, error, namespace)) from error
-    except Exception as error:  # whatever the person's expression raises
+    except (Exception, SystemExit) as error:  # whatever the person's expression raises
         reason = f"{type(error).__name__}: {error}"
         raise InputValidation(f"{{{{{source}}}}} failed ({reason}). Nothing was sent.") from error
+    if _is_secret(source, value):
+        raise InputValidation(
+            f"{{{{{source}}}}} is called like a secret, and secrets are never sent; if it is none,"
+            " put it under another name. Nothing was sent."
+        )
     return value if isinstance(value, str) else value_text(value)
+
+
+def _is_secret(source: str, value: object) -> bool:
+    """Tell whether an expression plainly names a secret text, or the environment (D 56)."""
+    if value is os.environ:
+        return True
+    return isinstance(value, str | bytes) and _SECRET.search(source) is not None
 
 
 def _undefined(source: str, error: NameError, namespace: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ def _told(value: object) -> str:
         if pandas is not None and isinstance(value, pandas.Series):
             return _series(value)
         return _pretty(value)
-    except Exception as error:  # noqa: BLE001 - a value's own repr may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a value's own repr may raise anything
         return f"<{type(value).__name__}: can't be shown ({type(error).__name__}: {error})>"
 
 

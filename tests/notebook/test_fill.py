@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -17,11 +20,17 @@ class Shy:
         raise RuntimeError("no")
 
 
+class Leaving:
+    def __repr__(self) -> str:
+        raise SystemExit(3)
+
+
 NAMESPACE: dict[str, Any] = {
     "name": "Ada",
     "prices": [1, 2.5],
     "table": {"a": {"b": 1}},
     "shy": Shy(),
+    "leave": lambda: sys.exit(3),
 }
 
 
@@ -55,6 +64,7 @@ def test_only_expressions_are_filled(text: str, filled: str) -> None:
         ("{{pricess}}", "{{pricess}} is not defined; did you mean prices? Nothing was sent."),
         ("{{zzz}}", "{{zzz}} is not defined; write \\{{ or --raw to send it as it stands."),
         ("{{len(nam)}}", "{{len(nam)}} uses nam, not defined; did you mean name?"),
+        ("{{leave()}}", "{{leave()}} failed (SystemExit: 3). Nothing was sent."),
         ("{{1/0}}", "{{1/0}} failed (ZeroDivisionError: division by zero). Nothing was sent."),
     ],
 )
@@ -63,6 +73,36 @@ def test_what_can_not_be_read_is_said(text: str, says: str) -> None:
     with pytest.raises(InputValidation) as caught:
         fill(text, dict(NAMESPACE))
     assert says in caught.value.message
+
+
+@pytest.mark.req("dec56")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "api_key",
+        "OPENAI_API_KEY",
+        "password",
+        "my.token",
+        "d['secret']",
+        'd["x_tokens"]',
+        "environ",
+    ],
+)
+def test_what_is_called_like_a_secret_is_not_sent(source: str) -> None:
+    """Nor is the whole environment; another name says that it is none."""
+    names = {"api_key": "sk-1", "OPENAI_API_KEY": b"sk-2", "password": "x", "environ": os.environ}
+    names |= {"my": SimpleNamespace(token="t"), "d": {"secret": "s", "x_tokens": "1,2"}}
+    with pytest.raises(InputValidation, match="called like a secret") as caught:
+        fill(f"{{{{{source}}}}}", names)
+    assert "sk-" not in caught.value.message
+
+
+@pytest.mark.req("dec56")
+@pytest.mark.parametrize("source", ["tokens", "monkey", "key.upper()", "keys"])
+def test_what_only_sounds_like_a_secret_is_sent(source: str) -> None:
+    """Counts, lists and what was made of a name."""
+    names = {"tokens": 12, "monkey": "a", "key": "month", "keys": ["a", "b"]}
+    assert fill(f"{{{{{source}}}}}", names) in {"12", "a", "MONTH", "['a', 'b']"}
 
 
 @pytest.mark.req("dec53")
@@ -93,3 +133,4 @@ def test_a_frame_is_told_by_shape_types_and_first_rows() -> None:
 def test_a_value_whose_repr_fails_is_named() -> None:
     """A broken repr doesn't break the prompt."""
     assert value_text(NAMESPACE["shy"]) == "<Shy: can't be shown (RuntimeError: no)>"
+    assert value_text(Leaving()) == "<Leaving: can't be shown (SystemExit: 3)>"
