@@ -175,9 +175,14 @@ def current() -> Session:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Load the magics into a shell (`%load_ext agent_magics`)."""
-    from agent_magics.notebook.magics import load
+    try:
+        from agent_magics.notebook.magics import load
 
-    load(shell)
+        load(shell)
+    except KeyboardInterrupt:
+        from agent_magics.notebook.bridge import StoppedCell
+
+        raise StoppedCell("stopped; %load_ext agent_magics loads it") from None
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

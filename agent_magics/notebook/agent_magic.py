@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable
+from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -25,8 +26,11 @@ from agent_magics.settings import PROVIDER_IDS
 LAST = "agent_last"
 
 
-def run_agent(seat: Seat, line: str) -> Answer | None:
-    """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt."""
+def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | None:
+    """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt.
+
+    `names` are what a prompt's `{{expr}}` may use.
+    """
     command = _one_liner(line)
     if command is not None:
         return command(seat)
@@ -37,23 +41,23 @@ def run_agent(seat: Seat, line: str) -> Answer | None:
     if not given.text and not given.options:
         say(seat.greeting())
         return None
-    return _ask(seat, given, given.text)
+    return _ask(seat, given, given.text, names)
 
 
-def run_agent_cell(seat: Seat, line: str, body: str) -> Answer | None:
+def run_agent_cell(seat: Seat, line: str, body: str, names: dict[str, Any]) -> Answer | None:
     """Ask what a `%%agent` cell says; without a body, what stands on its header line."""
     if not body.strip():
-        return run_agent(seat, line)
+        return run_agent(seat, line, names)
     given = parse(catalogue.ASK, line)
     if given.wants_help:
         say(catalogue.magic("agent").help)
         return None
     prompt = body.removesuffix("\n")  # IPython ends every cell with one
-    return _ask(seat, given, f"{given.text}\n{prompt}" if given.text else prompt)
+    return _ask(seat, given, f"{given.text}\n{prompt}" if given.text else prompt, names)
 
 
-def _ask(seat: Seat, given: Given, text: str) -> Answer:
-    prompt = text if given.has("--raw") else fill(text, seat.shell.user_ns)
+def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer:
+    prompt = text if given.has("--raw") else fill(text, names)
     out = _variable(given.value("--out"))
     answer = ask(
         seat,

@@ -15,6 +15,7 @@ from IPython.core.magic import (
     line_cell_magic,
     line_magic,
     magics_class,
+    needs_local_scope,
     no_var_expand,
 )
 
@@ -23,7 +24,7 @@ from agent_magics.notebook import catalogue
 from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
 from agent_magics.notebook.answer import Answer
 from agent_magics.notebook.arguments import Given, help_text
-from agent_magics.notebook.bridge import Bridge, FailedCell
+from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
 from agent_magics.notebook.host import in_kernel
@@ -98,13 +99,17 @@ class AgentMagics(Magics):
             self.bridge.close()
 
     @no_var_expand
+    @needs_local_scope
     @line_cell_magic
     @_documented("agent")
-    def agent(self, line: str, cell: str | None = None) -> Answer | None:
+    def agent(
+        self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
+    ) -> Answer | None:
+        names = self._names(local_ns)
         with _one_sentence():
             if cell is None:
-                return run_agent(self.seat, line)
-            return run_agent_cell(self.seat, line, cell)
+                return run_agent(self.seat, line, names)
+            return run_agent_cell(self.seat, line, cell, names)
 
     @no_var_expand
     @line_magic
@@ -153,6 +158,11 @@ class AgentMagics(Magics):
         else:
             say(help_text((given.command,), ours.about))
 
+    def _names(self, local: dict[str, Any] | None) -> dict[str, Any]:
+        """Give the names that a prompt may use: the kernel's, in a function its own before them."""
+        names: dict[str, Any] = self._host.user_ns
+        return names if local is None or local is names else {**names, **local}
+
     def _settings(self) -> Settings:
         return Settings.read(store=self.store, model=self.model, session=self.session)
 
@@ -191,6 +201,7 @@ def loaded(shell: InteractiveShell | None) -> AgentMagics | None:
 def _one_sentence() -> Iterator[None]:
     """End the cell with the status error and an error of ours as its one sentence.
 
+    So ends a cell that was interrupted where nothing waited: a value's repr may take its time.
     A fault inside us keeps its whole traceback.
     """
     try:
@@ -199,6 +210,8 @@ def _one_sentence() -> Iterator[None]:
         raise
     except AgentError as error:
         raise FailedCell(error.message) from None
+    except KeyboardInterrupt:
+        raise StoppedCell("stopped") from None
 
 
 def _slot_with_prompt(seat: Seat, given: Given, cell: str) -> None:

@@ -6,8 +6,10 @@ used last, else a new one; with nobody there always a new one, unless it is name
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,11 @@ if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.session.session import Session
 
 GREETING_HELP = "%agent? for help"
+_ENGINE = (
+    "agent_magics.ledger.store",
+    "agent_magics.providers.openai",
+    "agent_magics.session.agent",
+)
 
 
 class Place(Value):
@@ -172,6 +179,8 @@ class Seat:
         """Give the agent, built if need be."""
         if self._agent is None:
             # The engine, its store and its providers are heavy: they come with the first use.
+            # Not on the loop: an interrupt would wait for them.
+            await asyncio.to_thread(_import_engine)
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
             from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
 
@@ -190,7 +199,7 @@ class Seat:
         agent = await self.agent()
         await self._leave()
         self._session = await agent.resume_session(session_id, take=take, readonly=readonly)
-        await self._bind(Place.here(None), session_id)
+        await self._bind(Place.here(None), self._session)
         return self._session
 
     def choose_model(self, spec: str) -> str:
@@ -226,12 +235,15 @@ class Seat:
             session = await agent.new_session(
                 SessionConfig(session_id=place.named, title=place.title)
             )
+        try:
+            if self._wants_model:
+                await session.set_model(agent.config.default_model)
+            await self._bind(place, session)
+        except BaseException:  # interrupted, too: what isn't bound would not be found again
+            await session.close()
+            raise
+        self._wants_model = self.has_switched = False
         self._session = session
-        self.has_switched = False
-        if self._wants_model:
-            self._wants_model = False
-            await session.set_model(agent.config.default_model)
-        await self._bind(place, session.session_id)
         return session
 
     async def _resumed(self, agent: Agent, place: Place) -> Session | None:
@@ -244,12 +256,10 @@ class Seat:
                 continue
         return None
 
-    async def _bind(self, place: Place, session_id: str) -> None:
-        if self._store is not None and self._session is not None:
-            if self._session.is_readonly:
-                return
+    async def _bind(self, place: Place, session: Session) -> None:
+        if self._store is not None and not session.is_readonly:
             for key in place.keys:
-                await self._store.bind(key, session_id)
+                await self._store.bind(key, session.session_id)
 
     async def _leave(self) -> None:
         if self._views is not None:
@@ -267,6 +277,11 @@ class Seat:
             await agent.shutdown()
         if store is not None:
             await store.aclose()
+
+
+def _import_engine() -> None:
+    for name in _ENGINE:
+        import_module(name)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -96,6 +96,8 @@ def test_a_cell_is_a_prompt(notebook: Notebook) -> None:
         ("%%agent explain:\nx = {1}", "explain:\nx = {1}"),
         ("%agent -- --slot is what?", "--slot is what?"),
         ("name = 'Ada'\n%agent who is {{name}}?", "who is Ada?"),
+        ("def ask(who):\n    %agent who is {{who}}?\nask('Bob')", "who is Bob?"),
+        ("for i in range(1):\n    %agent count {{i}}", "count 0"),
         ("%agent --raw who is {{name}}?", "who is {{name}}?"),
         (r"%agent who is \{{name}}?", "who is {{name}}?"),
     ],

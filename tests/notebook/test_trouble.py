@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_magics.core.errors import StorageError
+from agent_magics.ledger.store import SqlStore
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]
@@ -101,6 +106,68 @@ def test_a_failed_turn_ends_the_cell(notebook: Notebook, script: Script) -> None
     assert "Traceback" not in said
     assert notebook.view()[:2] == ["first", "I was about to"]
     notebook.run("%agent --keep-going second")
+
+
+@pytest.mark.req("N7", "dec11")
+def test_an_interrupt_where_nothing_waits_is_a_word(notebook: Notebook) -> None:
+    """A value that takes its time in a prompt is stopped without our traceback."""
+    notebook.shell.user_ns["stop"] = lambda: signal.raise_signal(signal.SIGINT)
+    assert notebook.run("%agent {{stop()}}", fails=True) == "stopped\n"
+
+
+@pytest.mark.req("N7", "N1", "dec11")
+def test_a_load_that_is_interrupted_says_how_to_load(
+    shell: Any, script: Script, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Imports take a moment; afterwards it loads as ever."""
+    notebook = Notebook(shell, capsys, monkeypatch)
+    with monkeypatch.context() as slow:
+        slow.setattr(
+            "agent_magics.notebook.magics.load", lambda _shell: signal.raise_signal(signal.SIGINT)
+        )
+        said = notebook.run("%load_ext agent_magics", fails=True)
+    assert said == "stopped; %load_ext agent_magics loads it\n"
+    notebook.run("%load_ext agent_magics")
+    notebook.run("%unload_ext agent_magics")
+
+
+@pytest.mark.req("N7", "dec11")
+def test_first_use_is_interrupted_at_once(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is imported at first use isn't waited for."""
+    main = threading.get_ident()
+    loaded = threading.Event()
+    monkeypatch.setattr("agent_magics.notebook.seat._import_engine", lambda: loaded.wait(20))
+    timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    assert notebook.run("%agent hello", fails=True) == "stopped\n"
+    assert time.monotonic() - began < 5
+    loaded.set()
+    timer.join()
+    assert "answer 1" in notebook.run("%agent hello")
+
+
+@pytest.mark.req("N9", "dec46")
+def test_a_session_that_can_not_be_bound_is_not_used(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would not be found again; the next question opens it anew and binds it."""
+    monkeypatch.setenv("AGENT_MAGICS_SESSION", "churn")
+    bound: list[str] = []
+
+    async def fails(_store: object, _key: str, _session_id: str) -> None:
+        raise StorageError("The disk is full.")
+
+    async def binds(_store: object, key: str, _session_id: str) -> None:
+        bound.append(key)
+
+    monkeypatch.setattr(SqlStore, "bind", fails)
+    assert notebook.run("%agent hello", fails=True) == "The disk is full.\n"
+    monkeypatch.setattr(SqlStore, "bind", binds)
+    notebook.run("%agent hello")
+    assert bound == ["session:churn"]
 
 
 @pytest.mark.req("N11")
