@@ -44,8 +44,8 @@ _TOOL_CALL = re.compile("|".join(TOOL_CALLS), re.IGNORECASE)
 _HEADINGS = {heading.lower() for heading in SUMMARY_HEADINGS}
 
 
-def fault_of(text: str) -> str | None:
-    """Say what makes `text` no summary of ours, None where it is one."""
+def fault_of(text: str, *, needs_headings: bool = True) -> str | None:
+    """Say what makes `text` no summary, None where it is one; a compaction's needs headings."""
     if not text.strip():
         return "it is blank"
     opening, headings = _parted(text)
@@ -56,7 +56,7 @@ def fault_of(text: str) -> str | None:
         return "it says there was nothing to summarise"
     if _REFUSAL.search(opening):
         return "it is a refusal"
-    if headings < MIN_HEADINGS:
+    if needs_headings and headings < MIN_HEADINGS:
         return f"it has {headings} of the {len(SUMMARY_HEADINGS)} headings"
     return None
 

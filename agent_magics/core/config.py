@@ -99,6 +99,18 @@ def check_config(config: AgentConfig) -> AgentConfig:
     reserve = config.compaction.reserve_tokens
     if reserve is not None and reserve < 0:
         raise InputValidation(f"compaction.reserve_tokens is {reserve}; give 0 or more.")
+    if config.summary_config is not None:
+        _check_summaries(config.summary_config)
     if not config.memory_namespace.strip():
         raise InputValidation("memory_namespace is blank; give it a name.")
     return config
+
+
+def _check_summaries(config: SummaryConfig) -> None:
+    if not 0.0 < config.trigger_token_ratio <= 1.0:
+        raise InputValidation(
+            f"trigger_token_ratio is {config.trigger_token_ratio}; give a number over 0, up to 1."
+        )
+    for name in ("max_context_tokens", "debounce_turns", "max_tool_result_chars"):
+        if getattr(config, name) <= 0:
+            raise InputValidation(f"{name} is {getattr(config, name)}; give a number above 0.")

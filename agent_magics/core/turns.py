@@ -65,6 +65,20 @@ class TurnWarning(Value, tag="warning"):
     text: str
 
 
+class SummaryWritten(Value, tag="summary_written"):
+    """An automatic summary of the slot was written (Y3)."""
+
+    slot_id: str
+    characters: int
+
+
+class SummaryFailed(Value, tag="summary_failed"):
+    """An automatic summary failed; the turn didn't (Y4)."""
+
+    slot_id: str
+    message: str
+
+
 class TurnCompleted(Value, tag="turn_completed"):
     pass
 
@@ -88,6 +102,8 @@ TurnPayload = (
     | UsageReported
     | RetryScheduled
     | TurnWarning
+    | SummaryWritten
+    | SummaryFailed
     | TurnCompleted
     | TurnCancelled
     | TurnFailed

@@ -7,9 +7,11 @@ import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
+
 from agent_magics.context.tokens import count_text
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.config import AgentConfig, SessionConfig, check_config
+from agent_magics.core.config import AgentConfig, SessionConfig, SummaryConfig, check_config
 from agent_magics.core.errors import (
     AgentShutdown,
     InputValidation,
@@ -89,6 +91,11 @@ class AgentBuilder:
         self._sources.append(source)
         return self
 
+    def summary_config(self, config: SummaryConfig) -> AgentBuilder:
+        """Summarise slots by themselves when their history grows (seed 004); off without this."""
+        self._config = msgspec.structs.replace(self._config, summary_config=config)
+        return self
+
     def register_session_storage(self, storage: SessionStorage) -> AgentBuilder:
         """Keep sessions there; without one they live in memory and can't be listed or resumed."""
         self._storages.append(storage)
@@ -130,7 +137,7 @@ class AgentBuilder:
             registry.resolve(config.default_model)
         except ModelNotSupported as error:
             raise InvalidDefaultModel(config.default_model, registry.ids) from error
-        for kind, spec in (("compact", config.compact_model), ("memory", config.memory_model)):
+        for kind, spec in _other_models(config):
             if spec is None:
                 continue
             try:
@@ -332,6 +339,15 @@ def _joined(tools: tuple[Tool, ...], sources: tuple[ToolSource, ...]) -> ToolSou
         return tuple(named.values())
 
     return joined
+
+
+def _other_models(config: AgentConfig) -> tuple[tuple[str, str | None], ...]:
+    summaries = config.summary_config
+    return (
+        ("compact", config.compact_model),
+        ("memory", config.memory_model),
+        ("summary", summaries.summary_model if summaries else None),
+    )
 
 
 def _unused(state: SessionState) -> SessionState:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from agent_magics.core.errors import ProviderError, StreamInterrupted, said_by
 from agent_magics.core.messages import ToolCall
 from agent_magics.core.ports import Provider
 from agent_magics.core.text import clean_value
-from agent_magics.session.answer import closing
+from agent_magics.session.answer import Answer, closing
 
 _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
@@ -51,6 +52,25 @@ async def ask(provider: Provider, request: ChatRequest) -> AsyncGenerator[ChatEv
     except BaseException as error:
         raise RuntimeError(said_by(error)) from error
     raise StreamInterrupted("The model's answer ended before it was complete.")
+
+
+async def collect(
+    answer: Answer, provider: Provider, model: ModelInfo, request: ChatRequest
+) -> None:
+    """Fill `answer` with all that a provider says to a request that nobody watches."""
+    async with aclosing(ask(provider, request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=text):
+                    answer.text.append(text)
+                case CallReady(call=call):
+                    answer.calls.append(call)
+                case Retrying():
+                    answer.note_retry(model, event)
+                case Done():
+                    answer.done = event
+                case _:
+                    pass
 
 
 async def describe(provider: Provider, model: str) -> ModelInfo:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +23,7 @@ from agent_magics.context.compaction import (
 from agent_magics.context.degrade import degraded_text, render_degraded
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_message
-from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, Retrying, TextDelta
+from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     CompactError,
@@ -36,7 +35,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Change, Clock, Ids, Provider, Tool
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.answer import Answer
-from agent_magics.session.asking import ask
+from agent_magics.session.asking import collect
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
@@ -213,12 +212,14 @@ class Compactor:
             digest=digest_of(request),
         )
         try:
-            await self._collect(answer, provider, writer, request)
+            await collect(answer, provider, writer, request)
         except ProviderError as error:
             raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
         finally:
             usage = answer.usage_event(writer, "compaction", self.clock.monotonic())
             await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid)
+        if answer.done and answer.done.finish == "length":
+            raise CompactError("The summary ran into the model's output limit; nothing changed.")
         said = "" if answer.calls else answer.said.strip()
         limit = min(MAX_SUMMARY_TOKENS, window // 4)
         refused = judge_summary(said, plan=plan, output_limit=limit)
@@ -228,25 +229,6 @@ class Compactor:
                 " Try again, or set compact_model to a stronger model."
             )
         return said
-
-    async def _collect(
-        self, answer: Answer, provider: Provider, writer: ModelInfo, request: ChatRequest
-    ) -> None:
-        async with aclosing(ask(provider, request)) as events:
-            async for event in events:
-                match event:
-                    case TextDelta(text=text):
-                        answer.text.append(text)
-                    case CallReady(call=call):
-                        answer.calls.append(call)
-                    case Retrying():
-                        answer.note_retry(writer, event)
-                    case Done():
-                        answer.done = event
-                    case _:
-                        pass
-        if answer.done and answer.done.finish == "length":
-            raise ProviderError("the summary ran into the output limit", kind="other")
 
     def _candidate(
         self,

@@ -26,7 +26,7 @@ from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
-from agent_magics.core.turns import Failed, Panicked, Reply, TurnOutcome, TurnWarning
+from agent_magics.core.turns import Completed, Failed, Panicked, Reply, TurnOutcome, TurnWarning
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Fitter, Trigger
 from agent_magics.session.mirror import Mirror, is_static
@@ -35,6 +35,7 @@ from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder
 from agent_magics.session.running import CancelToken, RunningTurn, Stopped
 from agent_magics.session.slot_changes import SlotChanges
+from agent_magics.session.summaries import Summaries
 from agent_magics.session.turn import TurnRun
 from agent_magics.tools.dispatch import Dispatcher
 
@@ -58,6 +59,10 @@ class Desk:
         self._is_closing = False
         self._doing: dict[str, str] = {}
         self.trigger = Trigger()
+        summaries = parts.config.summary_config
+        self.summaries = (
+            Summaries(config=summaries, recorder=recorder, clock=parts.clock) if summaries else None
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: set[asyncio.Task[Any]] = set()
 
@@ -315,7 +320,22 @@ class Desk:
             origin=origin,
             title=self._title_for(given),
         )
-        return await run.run(given)
+        outcome = await run.run(given)
+        if self.summaries is not None and isinstance(outcome, Completed):
+            await self._summarise(self.summaries, turn, slot)
+        return outcome
+
+    async def _summarise(self, summaries: Summaries, turn: RunningTurn, slot: Slot) -> None:
+        writing = summaries.after_turn(
+            lambda: self.mirror.slots[slot.uid],
+            turn.turn_id,
+            lambda: self.models.find(summaries.config.summary_model or self.spec_of(slot)),
+            turn.emit,
+        )
+        try:
+            await turn.unless_stopped(writing)
+        except Stopped:  # the turn is complete; only its summary was stopped
+            return
 
     def _title_for(self, given: UserInput) -> str | None:
         """Title an untitled session by its first prompt (E4)."""
