@@ -79,9 +79,9 @@ class Settings(Value):
         """
         environ = os.environ if environ is None else environ
         return cls(
-            store=store or _set(environ, "AGENT_MAGICS_STORE") or str(default_store()),
-            model=model or _set(environ, "AGENT_MAGICS_MODEL"),
-            session=session or _set(environ, "AGENT_MAGICS_SESSION"),
+            store=_said(store) or _set(environ, "AGENT_MAGICS_STORE") or str(default_store()),
+            model=_said(model) or _set(environ, "AGENT_MAGICS_MODEL"),
+            session=_said(session) or _set(environ, "AGENT_MAGICS_SESSION"),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),
@@ -365,7 +365,12 @@ def _from_keyring(name: str) -> str | None:
 
 
 def _set(environ: Environ, name: str) -> str | None:
-    return environ.get(name, "").strip() or None
+    return _said(environ.get(name))
+
+
+def _said(text: str | None) -> str | None:
+    """Give a setting without the blanks around it; None where it says nothing."""
+    return (text or "").strip() or None
 
 
 def _seconds(environ: Environ, name: str, default: float) -> float:

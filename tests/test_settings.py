@@ -71,6 +71,8 @@ def test_arguments_win_over_the_environment() -> None:
     read = Settings.read(environ, model="m:2", session="churn")
     assert (read.store, read.model, read.session) == ("/a.db", "m:2", "churn")
     assert Settings.read({}).store.endswith("ledger.db")
+    assert Settings.read(environ, model=" ", session="\n") == Settings.read(environ)
+    assert Settings.read({}, model=" m:3 ").model == "m:3"
     assert Settings.read({}).model is None
 
 
