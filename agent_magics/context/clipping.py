@@ -8,7 +8,7 @@ same for many turns, and a server's cache of it stays good.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -28,11 +28,14 @@ class Clipped(Value):
     saved_tokens: int = 0
 
 
-def clip_results(messages: Sequence[Message], share_tokens: int) -> Clipped:
+def clip_results(
+    messages: Sequence[Message], share_tokens: int, stored: Mapping[int, int] | None = None
+) -> Clipped:
     """Clip tool results, oldest first, where together they weigh over `share_tokens`.
 
-    Results of up to 100 tokens stay whole. The newest is clipped last and keeps more of its head
-    and tail than the others.
+    `stored` has the tokens of results by their seq, so that nothing is counted again. Results of
+    up to 100 tokens stay whole. The newest is clipped last and keeps more of its head and tail
+    than the others.
     """
     sent = list(messages)
     waiting: deque[tuple[int, int]] = deque()
@@ -40,7 +43,7 @@ def clip_results(messages: Sequence[Message], share_tokens: int) -> Clipped:
     for at, message in enumerate(messages):
         if not isinstance(message, ToolResult):
             continue
-        tokens = count_text(message.content)
+        tokens = (stored or {}).get(message.seq or 0) or count_text(message.content)
         total += tokens
         waiting.append((at, tokens))
         if total <= share_tokens:

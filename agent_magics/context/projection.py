@@ -6,7 +6,9 @@ The same events, checkpoint and settings give the same messages, byte for byte, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -31,6 +33,7 @@ from agent_magics.core.slots import Checkpoint, Focused, SlotMode
 __all__ = ["Projection", "TurnSpan", "View", "project", "repair", "turns_of", "view_of"]
 
 SUMMARISED = "summarised"
+_seq = attrgetter("seq")
 OUT_OF_FOCUS = "excluded: focus"
 
 
@@ -70,17 +73,24 @@ def project(
     running_turn: str | None = None,
     provider: str = "",
     model: str = "",
+    tail_only: bool = False,
 ) -> Projection:
     """Compute what goes to `model` of `provider` (C3, decisions 1, 2, 5, 9, 21, 22).
+
+    `tail_only` tells the fates of the raw tail alone, and so costs what the tail costs.
 
     A checkpoint that is blank, or whose boundary isn't in view, counts as none (C17). `focus_seq`
     adds to the view's own. The messages end as a request must where `running_turn` has its prompt.
     """
     bounds = bounds_of(view, checkpoint, focus_seq)
-    turns = grouped(view.events)
-    tail = tail_of(turns, bounds.start)
-    fates = dict(view.left)
-    fates.update(_fates_before(turns, bounds))
+    fates: dict[int, str] = {}
+    if tail_only:
+        tail = grouped(view.events[bisect_left(view.events, bounds.start, key=_seq) :])
+    else:
+        turns = grouped(view.events)
+        tail = tail_of(turns, bounds.start)
+        fates.update(view.left)
+        fates.update(_fates_before(turns, bounds))
     wire = translate(tail, running=running_turn, provider=provider, model=model)
     fates.update(wire.fates)
 
@@ -111,7 +121,8 @@ def bounds_of(view: View, checkpoint: Checkpoint | None, focus_seq: int | None =
     if checkpoint is None or not checkpoint.rendered.strip():
         return Bounds(focus, 0, None)
     first = checkpoint.first_retained_seq
-    if first <= focus or not any(event.seq == first for event in view.events):
+    at = bisect_left(view.events, first, key=_seq)
+    if first <= focus or at == len(view.events) or view.events[at].seq != first:
         return Bounds(focus, 0, None)
     return Bounds(focus, first, checkpoint)
 

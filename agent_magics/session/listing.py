@@ -59,6 +59,7 @@ def _weight(mirror: Mirror, slot: Slot, running: str | None) -> int:
         checkpoint=mirror.checkpoint_of(slot),
         focus_seq=slot.focus_seq,
         running_turn=running,
+        tail_only=True,
     )
     return projection.summary_tokens + projection.history_tokens + projection.tool_result_tokens
 

@@ -96,6 +96,15 @@ class RequestBuilder:
         learnt = self.learnt_windows.get(model.spec)
         return limits_for(model.context_window, self._config, slot.config, learnt)
 
+    def fates(self, slot: Slot) -> dict[int, str]:
+        """Tell of every spoken seq of a slot's lineage what becomes of it (invariant 1)."""
+        return project(
+            self._mirror.view(slot),
+            mode=slot.config.mode,
+            checkpoint=self._mirror.checkpoint_of(slot),
+            focus_seq=slot.focus_seq,
+        ).fates
+
     def _clipped(
         self, projection: Projection, slot: Slot, limits: Limits
     ) -> tuple[Projection, int]:
@@ -103,12 +112,23 @@ class RequestBuilder:
         share = shares_for(slot.config, limits).tool_results
         if projection.tool_result_tokens <= share:
             return projection, 0
-        clipped = clip_results(projection.messages, share)
+        clipped = clip_results(projection.messages, share, self._stored(slot, projection))
         weight = max(0, projection.tool_result_tokens - clipped.saved_tokens)
         made = msgspec.structs.replace(
             projection, messages=clipped.messages, tool_result_tokens=weight
         )
         return made, clipped.count
+
+    def _stored(self, slot: Slot, projection: Projection) -> dict[int, int]:
+        """Give the stored tokens of what the request has of the log, by seq."""
+        first = min((m.seq for m in projection.messages if m.seq is not None), default=0)
+        events = self._mirror.view(slot).events
+        stored: dict[int, int] = {}
+        for event in reversed(events):
+            if event.seq < first:
+                break
+            stored[event.seq] = event.tokens
+        return stored
 
     def _project(
         self, slot: Slot, model: ModelInfo, running_turn: str | None, active: Checkpoint | None
@@ -124,6 +144,7 @@ class RequestBuilder:
             running_turn=running_turn,
             provider=model.provider,
             model=model.name,
+            tail_only=True,
         )
 
     def _prompt_parts(self, slot: Slot, override: str | None) -> PromptParts:

@@ -117,6 +117,13 @@ class Session:
         """Give the request that would be sent now, before the next user message."""
         return self._draught(slot)
 
+    def fates(self, slot: str | None = None) -> dict[int, str]:
+        """Tell of every spoken seq of a slot's lineage whether the model sees it.
+
+        "summarised", "retained" or "excluded: <reason>": exactly one each (invariant 1).
+        """
+        return self._read(lambda: self._desk.builder.fates(self._desk.mirror.slot(slot)))
+
     def turn_of(self, origin: Origin) -> CellTurn | None:
         """Find the turn in view that a notebook cell made (decision 51)."""
         return self._read(lambda: find_cell_turn(self._desk.mirror, origin))

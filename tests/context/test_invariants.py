@@ -352,3 +352,17 @@ def test_another_process_gives_the_same_bytes() -> None:
     }
     assert outputs == {msgspec.json.encode(sample())}
     assert len(json.loads(outputs.pop())) > 10
+
+
+@pytest.mark.req("C3", "inv16")
+@fuzzed
+@given(scenes())
+def test_the_tail_alone_gives_the_same_messages(scene: dict[str, Any]) -> None:
+    """What a turn computes, from the tail, is what the whole lineage would give."""
+    view = scene["story"].view(scene["uid"])
+    asked = {name: scene[name] for name in ("mode", "checkpoint", "running_turn")}
+    whole, tail = project(view, **asked), project(view, **asked, tail_only=True)
+    assert tail.messages == whole.messages
+    assert tail.history_tokens == whole.history_tokens
+    assert tail.tool_result_tokens == whole.tool_result_tokens
+    assert tail.fates.items() <= whole.fates.items()

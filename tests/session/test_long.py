@@ -119,7 +119,7 @@ async def compact_and_look(session: Session) -> None:
     assert outcome.tokens_after < outcome.tokens_before
     assert session.history() == history
     spoken = {event.seq for event in history}
-    assert set(session.next_request().projection.fates) == spoken
+    assert set(session.fates()) == spoken
     waiting: list[str] = []
     for message in session.messages():
         match message:
