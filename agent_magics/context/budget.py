@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from agent_magics.core.chat import UNKNOWN_WINDOW
@@ -43,8 +44,8 @@ class ContextInfo(Value):
     `parts` has every key of `PARTS` and sums to `used` where `source` is "estimated".
     `factor` is what this model's servers taught us to multiply estimates by (parts have it in);
     `estimate` is the sum without it. `last_measured` is the server's count of the last request.
-    `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`: of the active checkpoint, None
-    where there is none.
+    `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`, `reason`, `compacted_at`: of the
+    active checkpoint, None where there is none; `turns_behind` are those it stands for.
     """
 
     slot_id: str
@@ -62,6 +63,9 @@ class ContextInfo(Value):
     estimate: int = 0
     clipped_results: int = 0
     last_measured: int | None = None
+    reason: Literal["manual", "auto", "overflow"] | None = None
+    compacted_at: datetime | None = None
+    turns_behind: int = 0
 
 
 def limits_for(

@@ -125,7 +125,8 @@ class Reply(Value):
     """What a turn gave: `text` is the model's answer, `seq` its ledger event.
 
     `usage` sums the turn's requests (cost, never context size); None where no server told.
-    `context_tokens` and `context_window` are the last request's size and limit.
+    `context_tokens` and `context_window` are the last request's size and limit;
+    `context_threshold` is the size past which the slot is compacted.
     """
 
     text: str
@@ -138,6 +139,7 @@ class Reply(Value):
     duration_s: float = 0.0
     context_tokens: int = 0
     context_window: int = 0
+    context_threshold: int = 0
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,7 +167,8 @@ class Fitter:
         )
         self.warn(
             "Older turns were left out without a summary, because the request was over the"
-            " model's window; the ledger has them all."
+            f" model's window: {made.tokens_before:,} → {made.tokens_after:,} tokens;"
+            " the log keeps them all"
         )
         return self._build()
 

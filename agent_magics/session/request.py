@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,7 +85,7 @@ class RequestBuilder:
         )
         weights = self._weights(slot, system, definitions, projection, running_turn)
         info = self._info(slot, model, limits, weights, digest_of(request))
-        about = _about(active)
+        about = self._about(slot, active)
         return Draught(
             request=request,
             projection=projection,
@@ -218,16 +219,21 @@ class RequestBuilder:
             last_measured=gauge.last_measured(model.spec),
         )
 
-
-def _about(active: Checkpoint | None) -> dict[str, Any]:
-    if active is None:
-        return {}
-    return {
-        "checkpoint_id": active.checkpoint_id,
-        "tokens_before": active.tokens_before,
-        "tokens_after": active.tokens_after,
-        "degraded": active.degraded,
-    }
+    def _about(self, slot: Slot, active: Checkpoint | None) -> dict[str, Any]:
+        if active is None:
+            return {}
+        turns = self._mirror.turns(slot)
+        return {
+            "checkpoint_id": active.checkpoint_id,
+            "tokens_before": active.tokens_before,
+            "tokens_after": active.tokens_after,
+            "degraded": active.degraded,
+            "reason": active.reason,
+            "compacted_at": active.created_at,
+            "turns_behind": bisect_left(
+                turns, active.first_retained_seq, key=lambda turn: turn.last_seq
+            ),
+        }
 
 
 def _definitions(tools: Sequence[Tool], model: ModelInfo) -> tuple[ToolDefinition, ...]:

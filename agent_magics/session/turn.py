@@ -409,6 +409,7 @@ class TurnRun:
             duration_s=self.clock.monotonic() - self.began_s,
             context_tokens=info.used if info else 0,
             context_window=info.limits.window if info else 0,
+            context_threshold=info.limits.threshold if info else 0,
         )
 
 
