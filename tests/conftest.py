@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,14 +35,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(report_of(config), "requirement-report")
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that don't exist yet, one a test; pytest's own would be searched for each time."""
+    base = tmp_path_factory.mktemp("homes")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def plain_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def plain_environment(monkeypatch: pytest.MonkeyPatch, homes: Iterator[Path]) -> None:
     """No key, model, store or profile of the person who runs the tests reaches a test."""
     for name in (*FOREIGN_VARIABLES, *(name for name in os.environ if name.startswith(OURS))):
         monkeypatch.delenv(name, raising=False)
-    folder = tmp_path_factory.mktemp("home")
+    folder = next(homes)
+    folder.mkdir()
     monkeypatch.setenv("AGENT_MAGICS_STORE", str(folder / "ledger.db"))
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
 
