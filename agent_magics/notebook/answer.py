@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from agent_magics.core.messages import TokenUsage
 from agent_magics.core.turns import Reply
 from agent_magics.notebook.host import execution_token
-from agent_magics.notebook.markdown import safe_markdown
+from agent_magics.notebook.markdown import code_blocks, safe_markdown
+from agent_magics.notebook.page import without_controls
 from agent_magics.notebook.showing import display
-
-_FENCE = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<code>.*?)^(?P=fence)[`~]*[ \t]*$", re.MULTILINE | re.DOTALL
-)
 
 
 class Answer:
@@ -24,7 +19,7 @@ class Answer:
 
     def __init__(self, reply: Reply) -> None:
         self.text = reply.text
-        self.code = tuple(found["code"] for found in _FENCE.finditer(reply.text))
+        self.code = code_blocks(reply.text)
         self.tool_calls = reply.tool_calls
         self.usage: TokenUsage | None = reply.usage
         self.seq = reply.seq
@@ -42,5 +37,6 @@ class Answer:
     def _ipython_display_(self) -> None:
         """Show nothing at the end of the cell that streamed it, and the Markdown anywhere else."""
         if execution_token() != self._made_in:
-            bundle = {"text/markdown": safe_markdown(self.text), "text/plain": self.text}
+            text = without_controls(self.text)
+            bundle = {"text/markdown": safe_markdown(text), "text/plain": text}
             display(bundle, raw=True)

@@ -32,6 +32,8 @@ _LIKE_OURS = re.compile(
     r"(?P<indent>\s*)(?P<mark>[*_]{1,3})(?=.*(?:\s·\s|\b(?:stopped|failed)\b)).*[*_]\s*"
 )
 
+_LIKE_A_CALL = re.compile(r"\s*`+.+`+\s*[✓✔✗✘].*")
+
 
 def safe_markdown(text: str) -> str:
     """Return `text` with its HTML shown as text, its images as links, its fences closed."""
@@ -141,6 +143,8 @@ def _fenced(prefix: str, mark: str, language: str, content: list[str]) -> list[s
 def _safe_line(line: str) -> str:
     if _LIKE_OURS.fullmatch(line):
         line = re.sub(r"([*_])", r"\\\1", line)
+    if _LIKE_A_CALL.fullmatch(line):
+        line = line.replace("`", r"\`")
     parts: list[str] = []
     end = 0
     for span in _CODE_SPAN.finditer(line):

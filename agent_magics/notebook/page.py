@@ -34,6 +34,11 @@ def interval_s(size_bytes: int) -> float:
     return FAST_INTERVAL_S + over * (SLOW_INTERVAL_S - FAST_INTERVAL_S) / (SLOW_BYTES - FAST_BYTES)
 
 
+def without_controls(text: str) -> str:
+    """Leave out what could steer a terminal: `text/plain` is written to one by some front ends."""
+    return _CONTROLS.sub("", text)
+
+
 class Line:
     """A line of ours between the model's words: a note, or a tool call and how it ended."""
 
@@ -67,6 +72,7 @@ class Page:
         self._timer: asyncio.TimerHandle | None = None
 
     def add_text(self, text: str) -> None:
+        text = without_controls(text)
         if self._parts and isinstance(self._parts[-1], str):
             self._parts[-1] += text
         else:
@@ -152,7 +158,7 @@ class Terminal:
 
     def add_text(self, text: str) -> None:
         self._has_text = True
-        self._write(_CONTROLS.sub("", text))
+        self._write(without_controls(text))
 
     def has_text(self) -> bool:
         return self._has_text
@@ -175,7 +181,7 @@ class Terminal:
 
     def _write_line(self, line: str) -> None:
         start = "" if self._at_line_start else "\n"
-        text = _CONTROLS.sub("", line).strip()
+        text = without_controls(line).strip()
         self._write(f"{start}{text}\n" if text else start)
 
     def _write(self, text: str) -> None:

@@ -78,6 +78,14 @@ def test_the_answer_is_one_markdown_output(lab: Lab) -> None:
     assert "groupby" in content(lab, ".jp-RenderedMarkdown >> nth=0")
 
 
+@pytest.mark.req("N2")
+def test_the_sentence_of_a_failed_cell_stands_once(lab: Lab) -> None:
+    """JupyterLab shows an exception's name and text where it has no traceback of its own."""
+    lab.run("%slot switch nope")
+    shown = content(lab, ".jp-Cell:has-text('%slot switch nope') .jp-OutputArea")
+    assert shown.strip() == 'Nothing called "nope". Slots here: default.'
+
+
 @pytest.mark.req("W1", "N4")
 def test_a_click_on_a_tab_switches_the_slot_in_the_kernel(lab: Lab) -> None:
     """Derive twice, show the tabs, click one: Python is in that slot, and the tab is selected."""

@@ -257,6 +257,15 @@ def test_what_a_model_says_is_made_safe(outputs: list[dict[str, Any]]) -> None:
         assert not re.search(r"<img|!\[", markdown_of(output))
 
 
+def test_what_could_steer_a_terminal_is_left_out(outputs: list[dict[str, Any]]) -> None:
+    """Some front ends write `text/plain` to one."""
+    with AnswerDisplay(Page(is_live=False)) as view:
+        view.feed(event(TextChunk(text="a\x1b]8;;http://x\x07b\x1b[2J\r\n\tc\x9b")))
+        view.finish(Completed(reply=REPLY))
+    for text in outputs[0]["data"].values():
+        assert text.startswith("a]8;;http://xb[2J\n\tc\n")
+
+
 @pytest.mark.req("N12")
 def test_a_terminal_gets_plain_text_as_it_comes(shell: Any) -> None:
     """No Markdown objects, no control characters, a line under it."""

@@ -113,11 +113,15 @@ def test_words_that_are_no_command_are_a_prompt(
 @pytest.mark.req("N2")
 def test_the_answer_is_an_object(notebook: Notebook, script: Script) -> None:
     """`answer = %agent …` and `--out` keep text, code, slot and number."""
-    script("See:\n\n```python\nx = 1\n```\n", "two")
+    script("See:\n\n```python\nx = 1\n```\n- or\n  ~~~\n  y\n", "two")
     notebook.run("%reload_ext agent_magics")
     notebook.run("answer = %agent show me")
     answer = notebook.shell.user_ns["answer"]
-    assert (answer.code, answer.slot, repr(answer)) == (("x = 1\n",), "default", answer.text)
+    assert (answer.code, answer.slot, repr(answer)) == (
+        ("x = 1\n", "y\n"),
+        "default",
+        answer.text,
+    )
     assert isinstance(answer.seq, int)
     notebook.run("%agent --out second again")
     assert notebook.shell.user_ns["second"].text == "two"
