@@ -17,8 +17,8 @@ from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import (
     AgentError,
     InputValidation,
-    SessionLocked,
-    SessionNotFound,
+    SessionClosed,
+    SessionReadonly,
     SlotReadonly,
     TurnBusy,
 )
@@ -67,6 +67,11 @@ class Desk:
         self._work: set[asyncio.Task[Any]] = set()
 
     # Facts
+
+    @property
+    def name(self) -> str:
+        """The session as people know it: its title, else its id."""
+        return self.mirror.row.title or self.mirror.row.session_id
 
     @property
     def session_model(self) -> str:
@@ -124,9 +129,9 @@ class Desk:
 
     def check_open(self) -> None:
         if self._is_closing:
-            raise SessionNotFound(self.mirror.row.session_id)
+            raise SessionClosed(self.name)
         if self.recorder.is_readonly:
-            raise SessionLocked(self.mirror.row.session_id, self.recorder.readonly_because)
+            raise SessionReadonly(self.name, self.recorder.readonly_because)
 
     def check_model(self, spec: str | None) -> None:
         if spec is not None:

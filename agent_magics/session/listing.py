@@ -24,6 +24,7 @@ def _meta(mirror: Mirror, slot: Slot, running: str | None) -> SlotMeta:
     inherited = sum(span.last_seq <= slot.fork_seq for span in spans) if parent else 0
     return SlotMeta(
         slot_id=slot.slot_id,
+        uid=slot.uid,
         mode=slot.config.mode,
         parent_id=parent.slot_id if parent else _named_parent(slot),
         forked_at_turn=inherited if parent else None,

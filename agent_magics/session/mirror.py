@@ -6,6 +6,7 @@ extended as events arrive, so a turn doesn't read the whole log again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -46,6 +47,7 @@ class Mirror:
         self.gauge = Gauge()
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         self._views: dict[str, View] = {}
+        self._spans: dict[str, tuple[View, tuple[TurnSpan, ...]]] = {}
         self._take_in(state.events)
 
     def apply(self, change: Change, events: Sequence[LedgerEvent]) -> None:
@@ -100,7 +102,29 @@ class Mirror:
         return kept
 
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
-        return turns_of(self.view(slot), running)
+        """Give the turns of a slot's view; only what came since the last call is looked at."""
+        view = self.view(slot)
+        spans = self._spans_of(view)
+        self._spans[slot.uid] = (view, spans)
+        if running is None:
+            return spans
+        return tuple(
+            msgspec.structs.replace(span, is_finished=False) if span.turn_id == running else span
+            for span in spans
+        )
+
+    def _spans_of(self, view: View) -> tuple[TurnSpan, ...]:
+        known, spans = self._spans.get(view.slot_uid, (None, ()))
+        if known is view:
+            return spans
+        if known is None or not spans or not _goes_on(known, view):
+            return turns_of(view)
+        last = spans[-1]
+        at = bisect_left(view.events, last.first_seq, key=lambda event: event.seq)
+        newer = turns_of(msgspec.structs.replace(view, events=view.events[at:]))
+        return spans[:-1] + tuple(
+            msgspec.structs.replace(span, index=span.index + last.index - 1) for span in newer
+        )
 
     def undoable(self, slot: Slot, seq: int | None) -> Rewind | Clear | None:
         """Find the rewind or clear of that slot with this seq."""
@@ -152,6 +176,7 @@ class Mirror:
     def _extend_view(self, uid: str, added: Sequence[LedgerEvent]) -> None:
         if any(isinstance(event.payload, Rewind | Clear) for event in added):
             self._views.pop(uid, None)
+            self._spans.pop(uid, None)
             return
         kept = self._views.get(uid)
         if kept is not None:
@@ -166,6 +191,12 @@ def _as_made(state: SessionState) -> list[Slot]:
         if event.slot_uid is not None:
             first.setdefault(event.slot_uid, event.seq)
     return sorted(state.slots, key=lambda slot: first.get(slot.uid, 0))
+
+
+def _goes_on(before: View, after: View) -> bool:
+    """Tell whether a view is another with events added at its end."""
+    count = len(before.events)
+    return 0 < count <= len(after.events) and after.events[count - 1] is before.events[-1]
 
 
 def is_static(slot: Slot) -> bool:

@@ -29,7 +29,7 @@ class Recorder:
         self.lease = lease
         self.mirror = mirror
         self.is_readonly = False
-        self.readonly_because = "it has taken this session over"
+        self.readonly_because = "another kernel has taken it over"
         self._storage = storage
         self._clock = clock
         self._order = asyncio.Lock()

@@ -370,6 +370,7 @@ class Session:
     @hops
     async def set_model(self, spec: str) -> None:
         """Choose the session's model; slots with their own keep it (D 27)."""
+        self._desk.check_open()
         self._desk.models.check(spec)
         value = {"model_id": spec, "system_prompt_override": self._desk.prompt_override}
         await self._desk.recorder.append(

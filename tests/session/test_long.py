@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.context.prompt import SUMMARY_HEADINGS
+from agent_magics.context.tokens import count_message
+from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.messages import Assistant, ToolOutput, ToolResult
 from agent_magics.core.ports import OnMain, ToolInput
@@ -21,7 +23,8 @@ from agent_magics.session.session import Session
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-CONVERSATIONS = 25
+SOME = 25
+ALL = 150
 SUMMARY = "\n".join(f"## {heading}\nAs it was." for heading in SUMMARY_HEADINGS)
 
 
@@ -40,10 +43,10 @@ class Recorded:
         return ToolOutput(content=self.answers.popleft())
 
 
-def read_conversations(folder: Path) -> Iterator[list[dict[str, Any]]]:
+def read_conversations(folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
     with gzip.open(folder / "data" / "airline_conversations.jsonl.gz", "rt") as lines:
         for number, line in enumerate(lines):
-            if number == CONVERSATIONS:
+            if number == count:
                 return
             yield json.loads(line)["messages"]
 
@@ -89,7 +92,7 @@ def script_of(
 @pytest.mark.req("C1", "C3", "C8", "C9", "E18", "inv1", "inv3", "inv16")
 def test_a_long_session_of_real_work_compacts_and_resumes(bench: Bench, shared: Path) -> None:
     """Hundreds of real messages, three compactions: nothing lost, pairs whole, same reloaded."""
-    prompts, steps, tools = script_of(list(read_conversations(shared)))
+    prompts, steps, tools = script_of(list(read_conversations(shared, SOME)))
     summaries = [{"text": SUMMARY, "purpose": "compaction"}] * 3
     keep = CompactionConfig(keep_recent_tokens=4_000)
 
@@ -131,3 +134,49 @@ async def compact_and_look(session: Session) -> None:
                 waiting = [call.call_id for call in calls]
             case _:
                 assert not waiting
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [8_000, 32_000, 128_000])
+@pytest.mark.req("C4", "C8", "C15", "C16", "inv1", "inv3", "inv5", "inv9", "inv16")
+def test_all_recorded_work_fits_any_window(bench: Bench, shared: Path, window: int) -> None:
+    """150 conversations as one session: no request over the window, no orphan, no loss."""
+    prompts, steps, tools = script_of(list(read_conversations(shared, ALL)))
+    summaries = [{"text": SUMMARY, "purpose": "compaction"}] * 600
+    how: dict[str, Any] = {"context_limit": window, "tools": list(tools.values())}
+
+    async def scene() -> None:
+        session = await bench.session(*steps, *summaries, session_id="all", **how)
+        for prompt in prompts:
+            await session.submit_turn(prompt or "(nothing)")
+        check_requests(bench.provider.requests, window)
+        events = session.frames.events()
+        spent = [json.loads(p) for p in events.loc[events["kind"] == "usage", "payload"]]
+        assert max(usage["estimated_input_tokens"] for usage in spent) <= window
+        assert set(session.fates()) == {event.seq for event in session.history()}
+        assert len(session.turns()) == len(prompts)
+        compactions = sum(usage["purpose"] == "compaction" for usage in spent)
+        assert compactions >= 600_000 // window // 2
+        messages = session.messages()
+        await session.close()
+        again = await bench.resumed("all", **how)
+        assert again.messages() == messages
+
+    asyncio.run(scene())
+
+
+def check_requests(requests: list[ChatRequest], window: int) -> None:
+    """Pairs are whole in every request; every fiftieth is weighed as a server would."""
+    for number, request in enumerate(requests):
+        waiting: list[str] = []
+        for message in request.messages:
+            match message:
+                case ToolResult(call_id=call_id):
+                    waiting.remove(call_id)
+                case Assistant(calls=calls):
+                    assert not waiting
+                    waiting = [call.call_id for call in calls]
+                case _:
+                    assert not waiting
+        if number % 50 == 0:
+            assert sum(map(count_message, request.messages)) <= window
