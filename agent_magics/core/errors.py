@@ -16,7 +16,8 @@ AgentError
 │   ├── ToolExecutionError · ToolTimeout · ToolNotFound · Interrupted
 ├── MaxToolCallsExceeded · SkillNotFound
 ├── StoreError                  nothing was lost; mend the store or open another session
-│   ├── StorageError · SessionNotFound · SessionLocked
+│   ├── StorageError
+│   ├── SessionNotFound (SessionClosed) · SessionLocked (SessionReadonly)
 ├── SlotError                   name another slot, or change this one
 │   ├── SlotNotFound · SlotAlreadyExists · SlotReadonly · SlotProtected
 ├── CompactionError             the view before is still valid
@@ -289,7 +290,31 @@ class SessionLocked(StoreError):
     def __init__(self, session: str, holder: str) -> None:
         super().__init__(
             f"This session is open in another kernel ({holder})."
-            f" %sessions take {session} takes it over."
+            f" %sessions take {_quoted(session)} takes it over."
+        )
+        self.holder = holder
+
+
+class SessionReadonly(SessionLocked):
+    """The session can't be written from here; `because` says why as the end of a sentence."""
+
+    def __init__(self, session: str, because: str) -> None:
+        StoreError.__init__(
+            self,
+            f'Session "{session}" is read-only here: {because}.'
+            f" %sessions take {_quoted(session)} makes it writable.",
+        )
+        self.holder = because
+
+
+class SessionClosed(SessionNotFound):
+    """A handle of a session that was closed, while the session itself is stored."""
+
+    def __init__(self, session: str) -> None:
+        StoreError.__init__(
+            self,
+            f'This handle of session "{session}" is closed: settings changed, or another session'
+            " was opened. agent_magics.current() gives the one in use.",
         )
 
 
@@ -398,6 +423,10 @@ class AgentShutdown(AgentError):
 
     def __init__(self) -> None:
         super().__init__("This agent has been shut down; build a new one.")
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name
 
 
 def _listed(names: Sequence[str]) -> str:

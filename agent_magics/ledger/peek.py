@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from agent_magics.core.messages import Value
 
+T = TypeVar("T")
 _SCHEMA_VERSION = "1"  # `schema.SCHEMA_VERSION`, which is not imported here: it needs SQLAlchemy
 _WAIT_S = 0.1
 
@@ -17,17 +21,25 @@ _BOUND = "SELECT session_id FROM bindings WHERE key=?"
 _SESSION = "SELECT title, current_slot_uid FROM sessions WHERE session_id=?"
 _SLOTS = "SELECT count(*) FROM slots WHERE session_id=? AND NOT deleted"
 _CURRENT = "SELECT slot_id FROM slots WHERE session_id=? AND uid=?"
+_SETTINGS = "SELECT payload FROM events WHERE session_id=? AND kind='metadata' ORDER BY seq DESC"
+_NOTEBOOK = "notebook:"
+_NOTEBOOKS = "SELECT key, session_id FROM bindings WHERE key LIKE 'notebook:%'"
+_NAMES = "SELECT session_id, title FROM sessions ORDER BY updated_at DESC LIMIT 100"
 _TURNS = "SELECT count(DISTINCT turn_id) FROM events WHERE session_id=? AND kind='user_message'"
 
 
 class Peek(Value):
-    """What the load line says of a session; `turns` counts every turn ever begun in it."""
+    """What the load line says of a session; `turns` counts every turn ever begun in it.
+
+    `model`: the one that was chosen for the session.
+    """
 
     session_id: str
     title: str | None
     slots: int
     turns: int
     current_slot: str
+    model: str | None = None
 
 
 def peek(path: Path | str, keys: Sequence[str]) -> Peek | None:
@@ -35,14 +47,43 @@ def peek(path: Path | str, keys: Sequence[str]) -> Peek | None:
 
     Never makes the file and never raises.
     """
+
+    def first(ledger: sqlite3.Connection) -> Peek | None:
+        found = (_glance(ledger, key) for key in keys)
+        return next((session for session in found if session is not None), None)
+
+    return _looked(path, first)
+
+
+def notebooks_in(path: Path | str) -> dict[str, str]:
+    """Give the notebook's path of each session that a notebook used last, by session id."""
+
+    def bound(ledger: sqlite3.Connection) -> dict[str, str]:
+        rows = ledger.execute(_NOTEBOOKS).fetchall()
+        return {session_id: key.removeprefix(_NOTEBOOK) for key, session_id in rows}
+
+    return _looked(path, bound) or {}
+
+
+def names_in(path: Path | str) -> tuple[str, ...]:
+    """Name the sessions, newest first: by title, by id where there is none or it isn't alone."""
+
+    def named(ledger: sqlite3.Connection) -> tuple[str, ...]:
+        rows = ledger.execute(_NAMES).fetchall()
+        titles = [title for _, title in rows]
+        return tuple(t if t and titles.count(t) == 1 else session_id for session_id, t in rows)
+
+    return _looked(path, named) or ()
+
+
+def _looked(path: Path | str, read: Callable[[sqlite3.Connection], T]) -> T | None:
     try:
         uri = f"{Path(path).absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_S)) as ledger:
             if ledger.execute(_VERSION).fetchone() != (_SCHEMA_VERSION,):
                 return None
-            found = (_glance(ledger, key) for key in keys)
-            return next((session for session in found if session is not None), None)
-    except (sqlite3.Error, OSError, ValueError):
+            return read(ledger)
+    except (sqlite3.Error, OSError, ValueError, LookupError, AttributeError, TypeError):
         return None
 
 
@@ -60,4 +101,15 @@ def _glance(ledger: sqlite3.Connection, key: str) -> Peek | None:
         slots=ledger.execute(_SLOTS, bound).fetchone()[0],
         turns=ledger.execute(_TURNS, bound).fetchone()[0],
         current_slot=current[0] if current else "default",
+        model=_model(row[0] for row in ledger.execute(_SETTINGS, bound)),
     )
+
+
+def _model(payloads: Iterable[bytes]) -> str | None:
+    """Find the model in the newest settings of a session, newest payload first."""
+    for payload in payloads:
+        found = msgspec.msgpack.decode(payload)
+        if found.get("key") == "session_config":
+            model = found["value"].get("model_id")
+            return str(model) if model else None
+    return None
