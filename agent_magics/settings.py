@@ -5,6 +5,8 @@ Variables (all optional):
 `AGENT_MAGICS_MODEL`     the model, `provider:name`; see `providers_for` for the providers
 `AGENT_MAGICS_SESSION`   the session to open
 `AGENT_MAGICS_STORE`     the ledger's file or URL, else a file in the user's data folder
+`AGENT_MAGICS_COMPACT_MODEL`          the model that writes summaries, else the slot's own
+`AGENT_MAGICS_CONTEXT_LIMIT`          tokens; where it is less than the model's window, it holds
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`   as OpenAI's own tools read them
 `AGENT_MAGICS_OPENAI_MODEL`           the model that a key alone means
 `AGENT_MAGICS_KEY_<HOST>`             the key of `openai:name@https://host/v1` (`HOST_EXAMPLE_ORG`)
@@ -54,12 +56,15 @@ Environ = Mapping[str, str]
 class Settings(Value):
     """What the environment and the caller ask for; keys aren't in it, see `Keys`.
 
-    `store`: a path or URL. `model`, `session` None: none was named. Waits in seconds (decision 58).
+    `store`: a path or URL. `model`, `session` None: none was named. `compact_model` None: a slot's
+    own model summarises it. `context_limit` in tokens, waits in seconds (decision 58).
     """
 
     store: str
     model: str | None = None
     session: str | None = None
+    compact_model: str | None = None
+    context_limit: int | None = None
     connect_s: float = 10.0
     first_token_s: float = 120.0
     between_tokens_s: float = 60.0
@@ -72,6 +77,8 @@ class Settings(Value):
         store: str | None = None,
         model: str | None = None,
         session: str | None = None,
+        compact_model: str | None = None,
+        context_limit: int | None = None,
     ) -> Settings:
         """Read the environment (the process's own by default); arguments that say something win.
 
@@ -82,6 +89,12 @@ class Settings(Value):
             store=_said(store) or _set(environ, "AGENT_MAGICS_STORE") or str(default_store()),
             model=_said(model) or _set(environ, "AGENT_MAGICS_MODEL"),
             session=_said(session) or _set(environ, "AGENT_MAGICS_SESSION"),
+            compact_model=_said(compact_model) or _set(environ, "AGENT_MAGICS_COMPACT_MODEL"),
+            context_limit=(
+                _tokens(environ, "AGENT_MAGICS_CONTEXT_LIMIT")
+                if context_limit is None
+                else context_limit
+            ),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),
@@ -371,6 +384,15 @@ def _set(environ: Environ, name: str) -> str | None:
 def _said(text: str | None) -> str | None:
     """Give a setting without the blanks around it; None where it says nothing."""
     return (text or "").strip() or None
+
+
+def _tokens(environ: Environ, name: str) -> int | None:
+    text = _set(environ, name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise InputValidation(f'{name} is "{text}"; give a whole number of tokens above 0.')
+    return int(text)
 
 
 def _seconds(environ: Environ, name: str, default: float) -> float:

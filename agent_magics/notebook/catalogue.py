@@ -106,7 +106,11 @@ SLOT_SHOW = Command(name="slot", summary="show the slots")
 COMPACT = Command(
     name="compact",
     summary="summarise older turns now; in a cell magic the body says what to keep",
-    options=(OF_SLOT, Option(flag="--dry-run", help="show the plan, ask no model")),
+    options=(
+        OF_SLOT,
+        Option(flag="--dry-run", help="show the plan, ask no model"),
+        Option(flag="--undo", help="go back to what was before the last compaction"),
+    ),
 )
 CONTEXT = Command(
     name="context",

@@ -1,14 +1,15 @@
-"""`%compact`, `%context` and `%sessions`."""
+"""`%compact` and `%context`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_magics.core.errors import SessionNotFound
-from agent_magics.core.ports import SessionSummary
-from agent_magics.notebook import catalogue
+from IPython.core.error import UsageError
+
+from agent_magics.core.errors import NothingToCompact, SessionNotFound
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.bridge import StoppedCell
+from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 from agent_magics.notebook.state import budget_state
@@ -19,28 +20,64 @@ if TYPE_CHECKING:
 
 
 def run_compact(seat: Seat, given: Given, *, instructions: str | None = None) -> None:
-    """Summarise older turns of a slot, or (`--dry-run`) show the plan."""
+    """Summarise older turns of a slot, show the plan (`--dry-run`), or go back (`--undo`)."""
     session = seat.session()
-    slot = given.value("--slot")
-    is_plan = given.has("--dry-run")
+    slot = given.value("--slot") or session.current_slot
+    chosen = [flag for flag in ("--dry-run", "--undo") if given.has(flag)]
+    if len(chosen) > 1:
+        raise UsageError("--dry-run and --undo can't both hold; keep one.")
+    if chosen and instructions:
+        raise UsageError(f"{chosen[0]} takes no body: write %compact {chosen[0]}.")
     try:
-        done = seat.bridge.run(
-            lambda: session.compact(slot, instructions=instructions, dry_run=is_plan)
-        )
+        if given.has("--undo"):
+            _undo(seat, session, slot)
+        elif given.has("--dry-run"):
+            _plan(seat, session, slot)
+        else:
+            done = seat.bridge.run(lambda: session.compact(slot, instructions=instructions))
+            say(
+                f"{done.tokens_before:,} → {done.tokens_after:,} tokens,"
+                f" kept {_turns(done.kept_turns)} from seq {done.first_retained_seq:,},"
+                " raw history unchanged"
+            )
     except StoppedCell:
         raise StoppedCell("stopped; nothing changed") from None
-    turns = f"{done.summarised_turns:,} older turn{'' if done.summarised_turns == 1 else 's'}"
-    if is_plan:
-        say(
-            f"{turns} would become a summary, {done.kept_turns:,} would stay as they are:"
-            f" {done.tokens_before:,} → about {done.tokens_after:,} tokens"
-        )
+
+
+def _plan(seat: Seat, session: Session, slot: str) -> None:
+    """Say what would be done; that there is nothing to do is an answer too."""
+    try:
+        plan = seat.bridge.run(lambda: session.compact(slot, dry_run=True))
+    except NothingToCompact as error:
+        say(error.message)
         return
-    verb = "is now a summary" if done.summarised_turns == 1 else "are now a summary"
     say(
-        f"{turns} {verb}: {done.tokens_before:,} → {done.tokens_after:,} tokens;"
-        " the log keeps them all"
+        f"plan for {slot}; no model was asked, nothing changed\n"
+        f"  becomes a summary  {_turns(plan.summarised_turns)},"
+        f" before seq {plan.first_retained_seq:,}\n"
+        f"  stays as it is     {_turns(plan.kept_turns)},"
+        f" from seq {plan.first_retained_seq:,} on\n"
+        f"  next request       {plan.tokens_before:,} → about {plan.tokens_after:,} tokens"
     )
+
+
+def _undo(seat: Seat, session: Session, slot: str) -> None:
+    seat.bridge.run(lambda: session.describe_model(slot))  # its window is asked for only once
+    before = session.context_info(slot)
+    if before.checkpoint_id is None:
+        say(f"no compaction of {slot} is active that could be undone")
+        return
+    active = seat.bridge.run(lambda: session.undo_compaction(slot))
+    after = session.context_info(slot)
+    where = "the raw history" if active is None else "the compaction before"
+    say(
+        f"back to {where}: {before.used:,} → {after.used:,} tokens; nothing was deleted,"
+        f" and {slot} isn't compacted by itself until a turn of it fits or overflows"
+    )
+
+
+def _turns(count: int) -> str:
+    return f"{count:,} turn{'' if count == 1 else 's'}"
 
 
 def run_context(seat: Seat, given: Given) -> None:
@@ -51,60 +88,9 @@ def run_context(seat: Seat, given: Given) -> None:
     if given.has("--full"):
         say(request_text(session.next_request(slot).request))
         return
-    budget = budget_state(session.context_info(slot))
+    budget = budget_state(session.context_info(slot), is_exact=somebody_there())
     text, html = budget_text(budget), budget_html(budget)
     if budget.slot == session.current_slot:
         show(text=text, html=html, widget=lambda: seat.views().budget())
     else:
         say(text)
-
-
-def run_sessions(seat: Seat, given: Given) -> None:
-    """List the sessions, use another one, or take one over."""
-    if given.command in (catalogue.SESSIONS_OPEN, catalogue.SESSIONS_TAKE):
-        _move(seat, given)
-    else:
-        _list_sessions(seat)
-
-
-def _list_sessions(seat: Seat) -> None:
-    page = seat.bridge.run(lambda: _pages(seat))
-    here = seat.opened.session_id if seat.opened else ""
-    for found in page:
-        mark = " *" if found[0] == here else ""
-        say(f"  {found[0]}{mark}  {found[1]}")
-    if not page:
-        say("There is no session yet.")
-
-
-async def _pages(seat: Seat) -> list[tuple[str, str]]:
-    agent = await seat.agent()
-    page = await agent.list_sessions()
-    return [(each.session_id, _facts(each)) for each in page.sessions]
-
-
-def _facts(found: SessionSummary) -> str:
-    when = f"{found.updated_at:%Y-%m-%d %H:%M} UTC"
-    return f"{found.title or ''} · {found.message_count:,} messages · {when}"
-
-
-def _move(seat: Seat, given: Given) -> None:
-    session = seat.bridge.run(
-        lambda: _moved(
-            seat,
-            given.words[0],
-            take=given.command is catalogue.SESSIONS_TAKE,
-            readonly=given.has("--readonly"),
-        )
-    )
-    how = "read-only" if session.is_readonly else "open here"
-    say(f'session "{session.title or session.session_id}" is {how}, in {session.current_slot}')
-
-
-async def _moved(seat: Seat, name: str, *, take: bool, readonly: bool) -> Session:
-    agent = await seat.agent()
-    found = await agent.find_sessions(name)
-    ids = [each.session_id for each in found if name in (each.session_id, each.title)]
-    if not ids:
-        raise SessionNotFound(name, [each.title or each.session_id for each in found])
-    return await seat.move(ids[0], take=take, readonly=readonly)

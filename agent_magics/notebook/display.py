@@ -16,6 +16,7 @@ from agent_magics.core.turns import (
     ContextCompacted,
     Reply,
     RetryScheduled,
+    SummaryFailed,
     TextChunk,
     ToolEnded,
     ToolStarted,
@@ -70,14 +71,12 @@ class AnswerDisplay:
                 self._page.add_line(Line("", code=_call(started), key=started.call_id))
             case ToolEnded() as ended:
                 self._page.end_call(ended)
-            case ContextCompacted() as done:
-                before, after = done.tokens_before, done.tokens_after
-                self.note(
-                    f"Older turns are now a summary: {before:,} → {after:,} tokens;"
-                    " the log keeps them all"
-                )
+            case ContextCompacted(degraded=False) as done:  # the other kind comes with a warning
+                self.note(summarised(done.turns, done.tokens_before, done.tokens_after))
             case TurnWarning(text=text):
                 self.note(text)
+            case SummaryFailed(message=message):
+                self.note(f"No automatic summary was written: {message}")
             case RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s):
                 self._page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
             case _:
@@ -92,6 +91,16 @@ class AnswerDisplay:
         is_whole = isinstance(outcome, Completed)
         line = footer(reply, is_exact=self._page.is_live) if is_whole else ""
         self._page.end(line, _facts(reply))
+
+
+def summarised(turns: int, tokens_before: int, tokens_after: int) -> str:
+    """Say what a compaction before an answer did."""
+    noun = f"{turns:,} older turn" if turns else "Older turn"
+    verb = " is" if turns == 1 else "s are"
+    return (
+        f"{noun}{verb} now a summary: {tokens_before:,} → {tokens_after:,} tokens;"
+        " the log keeps them all"
+    )
 
 
 def _page_here() -> Page | Terminal:
@@ -109,7 +118,10 @@ def footer(reply: Reply, *, is_exact: bool) -> str:
     if is_exact:
         parts.append(f"{reply.duration_s:.1f} s")
     if reply.context_window:
-        parts.append(f"context {100 * reply.context_tokens / reply.context_window:.0f} %")
+        is_over = reply.context_tokens > reply.context_threshold > 0
+        remedy = ", past the threshold: %compact or %slot new makes room" if is_over else ""
+        share = 100 * reply.context_tokens / reply.context_window
+        parts.append(f"context {share:.0f} %{remedy}")
     return " · ".join(part for part in parts if part)
 
 

@@ -19,6 +19,7 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
+from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import AgentError, InternalPanic
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
@@ -28,12 +29,20 @@ from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
 from agent_magics.notebook.host import in_kernel
+from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.transform import InputTransformer
 from agent_magics.settings import Settings
 
+COMPACTION_SETTINGS = [
+    "compact_model",
+    "auto_compact",
+    "reserve_tokens",
+    "keep_recent_tokens",
+    "context_limit",
+]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -66,16 +75,46 @@ class AgentMagics(Magics):
         help="A cell that runs again takes the place of its earlier turn, or is added.",
     ).tag(config=True)
 
+    compact_model = traitlets.Unicode(
+        "",
+        help="Model that writes summaries, provider:model; empty: AGENT_MAGICS_COMPACT_MODEL,"
+        " else the slot's own.",
+    ).tag(config=True)
+    auto_compact = traitlets.Bool(
+        True, help="Summarise older turns by itself before a question that would be over the mark."
+    ).tag(config=True)
+    reserve_tokens = traitlets.Integer(
+        None,
+        allow_none=True,
+        help="Tokens of the window that stay free for answers; None: 16,384. At most half of it.",
+    ).tag(config=True)
+    keep_recent_tokens = traitlets.Integer(
+        CompactionConfig().keep_recent_tokens,
+        help="Tokens of the newest turns that a compaction leaves as they are.",
+    ).tag(config=True)
+    context_limit = traitlets.Integer(
+        None,
+        allow_none=True,
+        help="Tokens; use no more of a larger window. None: AGENT_MAGICS_CONTEXT_LIMIT, else all.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
         self.bridge = Bridge(shell)
-        self.seat = Seat(shell, self.bridge, self._settings, rerun=lambda: str(self.rerun))
+        self.seat = Seat(
+            shell,
+            self.bridge,
+            self._settings,
+            rerun=lambda: str(self.rerun),
+            compaction=self._compaction,
+        )
         self._matcher = Completer(
             slots=self.seat.slot_names, models=self.seat.model_names
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(self._settings_changed, ["model", "session", "store"])
+        self.observe(lambda _: self.seat.forget(stays=True), COMPACTION_SETTINGS)
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""
@@ -164,7 +203,20 @@ class AgentMagics(Magics):
         return names if local is None or local is names else {**names, **local}
 
     def _settings(self) -> Settings:
-        return Settings.read(store=self.store, model=self.model, session=self.session)
+        return Settings.read(
+            store=self.store,
+            model=self.model,
+            session=self.session,
+            compact_model=self.compact_model,
+            context_limit=self.context_limit,
+        )
+
+    def _compaction(self) -> CompactionConfig:
+        return CompactionConfig(
+            enabled=self.auto_compact,
+            reserve_tokens=self.reserve_tokens,
+            keep_recent_tokens=self.keep_recent_tokens,
+        )
 
     def _settings_changed(self, change: dict[str, Any]) -> None:
         """What is named now holds from the next use on; the session before it is closed."""
@@ -209,7 +261,7 @@ def _one_sentence() -> Iterator[None]:
     except InternalPanic:
         raise
     except AgentError as error:
-        raise FailedCell(error.message) from None
+        raise FailedCell(sentence_of(error)) from None
     except KeyboardInterrupt:
         raise StoppedCell("stopped") from None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_magics.core.config import AgentConfig, SessionConfig
+from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfig
 from agent_magics.core.errors import SessionNotFound
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
@@ -83,6 +83,7 @@ class Seat:
         settings: Callable[[], Settings],
         *,
         rerun: Callable[[], str],
+        compaction: Callable[[], CompactionConfig],
     ) -> None:
         self.shell = shell
         self.bridge = bridge
@@ -90,6 +91,8 @@ class Seat:
         self.seen_models: tuple[str, ...] = ()
         self._settings = settings
         self._rerun = rerun
+        self._compaction = compaction
+        self._left: str | None = None
         self._went_back_in: str | None = None
         self._chosen: str | None = None
         self._wants_model = False
@@ -186,13 +189,24 @@ class Seat:
 
             settings = self._settings()
             choice = await resolve_model(settings.model or self._chosen, environ=os.environ)
-            builder = AgentBuilder(AgentConfig(default_model=choice.spec))
+            builder = AgentBuilder(await self._config(settings, choice.spec))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
             self._store = SqlStore(settings.store)
             self._agent = await builder.register_session_storage(self._store).build()
         return self._agent
+
+    async def _config(self, settings: Settings, model: str) -> AgentConfig:
+        writer = settings.compact_model
+        if writer is not None:
+            writer = (await resolve_model(writer, environ=os.environ)).spec
+        return AgentConfig(
+            default_model=model,
+            compact_model=writer,
+            compaction=self._compaction(),
+            context_limit=settings.context_limit,
+        )
 
     async def move(self, session_id: str, *, take: bool = False, readonly: bool = False) -> Session:
         """Leave the session and use another one here; raises as `Agent.resume_session`."""
@@ -219,8 +233,15 @@ class Seat:
         """Remember that the setting was changed here: it holds for the session that opens next."""
         self._wants_model = True
 
-    def forget(self) -> None:
-        """Close the session and drop what was built: settings have changed, or we are unloaded."""
+    def forget(self, *, stays: bool = False) -> None:
+        """Close the session and drop what was built: settings have changed, or we are unloaded.
+
+        `stays`: the same session is opened again at the next use, also where nothing binds it here.
+        """
+        if stays and self.opened and not self.opened.is_readonly:
+            self._left = self.opened.session_id
+        elif not stays:
+            self._left = None
         if self._agent is not None:
             self.bridge.run(self._shut_down)
 
@@ -243,12 +264,14 @@ class Seat:
             await session.close()
             raise
         self._wants_model = self.has_switched = False
+        self._left = None
         self._session = session
         return session
 
     async def _resumed(self, agent: Agent, place: Place) -> Session | None:
         assert self._store is not None
-        names = [place.named] if place.named else [await self._store.bound(k) for k in place.keys]
+        names = [self._left]
+        names += [place.named] if place.named else [await self._store.bound(k) for k in place.keys]
         for name in filter(None, names):
             try:
                 return await agent.resume_session(name)

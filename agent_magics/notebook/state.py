@@ -14,6 +14,7 @@ import msgspec
 from agent_magics.context.budget import PARTS, ContextInfo
 from agent_magics.core.messages import Value
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
+from agent_magics.notebook.notes import budget_notes
 from agent_magics.settings import shown_model
 
 VERSION = 1
@@ -51,7 +52,10 @@ class CheckpointState(Value):
 
 
 class BudgetState(Value):
-    """What the slot's next request weighs, by part, against the model's window."""
+    """What the slot's next request weighs, by part, against the model's window.
+
+    `notes` are lines for people, the first one says where the numbers are from.
+    """
 
     slot: str
     model: str
@@ -62,6 +66,7 @@ class BudgetState(Value):
     source: Literal["estimated", "measured"]
     parts: tuple[PartState, ...]
     checkpoint: CheckpointState | None
+    notes: tuple[str, ...]
 
 
 class SessionState(Value):
@@ -134,8 +139,11 @@ def slot_states(slots: Sequence[SlotMeta]) -> tuple[SlotState, ...]:
     return tuple(made)
 
 
-def budget_state(info: ContextInfo) -> BudgetState:
-    """Put a context info into the views' shape; parts without tokens are left out."""
+def budget_state(info: ContextInfo, *, is_exact: bool = True) -> BudgetState:
+    """Put a context info into the views' shape; parts without tokens are left out.
+
+    Without `is_exact` (nobody there) what differs from run to run is left out: the time.
+    """
     checkpoint = None
     if info.checkpoint_id is not None:
         checkpoint = CheckpointState(
@@ -155,6 +163,7 @@ def budget_state(info: ContextInfo) -> BudgetState:
             PartState(name=name, tokens=info.parts[name]) for name in PARTS if info.parts.get(name)
         ),
         checkpoint=checkpoint,
+        notes=budget_notes(info, is_exact=is_exact),
     )
 
 

@@ -66,7 +66,7 @@ def budget_text(budget: BudgetState) -> str:
         for part in budget.parts
     ]
     free = f"  {'free':<13}{budget.free:>10,}  before the threshold"
-    return "\n".join([_budget_head(budget), *lines, free, *_budget_notes(budget)])
+    return "\n".join([_budget_head(budget), *lines, free, *budget.notes])
 
 
 def budget_html(budget: BudgetState) -> str:
@@ -77,7 +77,7 @@ def budget_html(budget: BudgetState) -> str:
     )
     head = escape(_budget_head(budget))
     rows += f"<tr><td>free</td><td>{budget.free:,} before the threshold</td></tr>"
-    notes = "<br>".join(escape(note) for note in _budget_notes(budget))
+    notes = "<br>".join(escape(note) for note in budget.notes)
     return f"<p>{head}</p><table><tbody>{rows}</tbody></table><p>{notes}</p>"
 
 
@@ -101,17 +101,6 @@ def _budget_head(budget: BudgetState) -> str:
         f"{budget.slot} · {budget.model} · {budget.used:,} of {budget.window:,} tokens"
         f" · compacts past {budget.threshold:,}"
     )
-
-
-def _budget_notes(budget: BudgetState) -> list[str]:
-    notes: list[str] = [budget.source]
-    if budget.checkpoint:
-        degraded = ", without a summary" if budget.checkpoint.is_degraded else ""
-        notes.append(
-            f"last compaction: {budget.checkpoint.tokens_before:,}"
-            f" → {budget.checkpoint.tokens_after:,} tokens{degraded}"
-        )
-    return notes
 
 
 def _bar(tokens: int, largest: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Reply, TurnOutcome
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.display import AnswerDisplay
+from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import complain
 
@@ -44,9 +45,9 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
             raise StoppedCell(answer.stopped)
         case Failed(error=error, reply=reply):
             if keeps_going:
-                complain(error.message)
+                complain(sentence_of(error))
                 return reply
-            raise FailedCell(error.message)
+            raise FailedCell(sentence_of(error))
         case Panicked(error=error):
             raise error
         case _:

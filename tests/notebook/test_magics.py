@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]
@@ -198,27 +197,6 @@ def test_context_names_the_parts(notebook: Notebook) -> None:
     assert said.rstrip().endswith("── assistant ──\nanswer 1")
 
 
-@pytest.mark.req("N5")
-def test_compaction_says_what_it_did(notebook: Notebook, script: Script) -> None:
-    """The plan first, then the deed, in a line each; the raw log stays."""
-    summary = "\n".join(f"## {heading}\nkept" for heading in SUMMARY_HEADINGS)
-    script(
-        *[f"a long answer {'word ' * 200}{n}" for n in range(12)],
-        {"purpose": "compaction", "text": summary},
-        context_window=8_000,
-    )
-    notebook.run("%reload_ext agent_magics")
-    for number in range(12):
-        notebook.run(f"%agent question {number} {'and ' * 100}")
-    history = notebook.session.history()
-    said = notebook.run("%compact --dry-run")
-    assert "would become a summary" in said
-    assert notebook.session.context_info().checkpoint_id is None
-    assert "the log keeps them all" in notebook.run("%%compact\nKeep the numbers.")
-    assert notebook.session.history() == history
-    assert "last compaction: " in notebook.run("%context")
-
-
 @pytest.mark.req("N3", "dec27")
 def test_the_model_is_listed_and_changed(notebook: Notebook, tmp_path: Path) -> None:
     """`%agent model` lists, with a spec it chooses."""
@@ -313,6 +291,7 @@ def test_current_gives_the_session_to_python(notebook: Notebook) -> None:
 
 
 def test_sessions_are_listed(notebook: Notebook) -> None:
-    """`%sessions` marks the open one."""
+    """`%sessions` tells the title first, marks the open one and knows its notebook."""
     notebook.run("%agent hello there")
-    assert " *  hello there · 2 messages · " in notebook.run("%sessions")
+    said = notebook.run("%sessions")
+    assert f"  hello there *  {notebook.session.session_id} · 2 messages · " in said

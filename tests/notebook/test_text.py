@@ -33,6 +33,7 @@ def meta(slot_id: str, parent_id: str | None = None, **facts: Any) -> SlotMeta:
     values = {"message_count": 18, "turns": 9, "tokens": 100, "forked_at_turn": None} | facts
     return SlotMeta(
         slot_id=slot_id,
+        uid=f"uid-{slot_id}",
         parent_id=parent_id,
         mode=mode,
         created_at=MORNING,
@@ -105,6 +106,10 @@ class Churn:
             tokens_before=112_400,
             tokens_after=24_900,
             degraded=False,
+            reason="auto",
+            turns_behind=31,
+            factor=1.03,
+            last_measured=65_210,
         )
 
     def running(self) -> dict[str, object]:
@@ -162,8 +167,11 @@ def test_the_budget_is_listed_by_part() -> None:
         "  tool results     18,440  ███████▎",
         "  your message        220  ▏",
         "  free             45,600  before the threshold",
-        "estimated",
-        "last compaction: 112,400 → 24,900 tokens",
+        "estimated (\u00d7 1.03, learnt from this model) · the last request was measured: 65,210",
+        (
+            "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it"
+            " · undo: %compact --undo"
+        ),
     ]
 
 

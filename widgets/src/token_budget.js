@@ -3,8 +3,7 @@
 
 /**
  * @typedef {{slot: string, model: string, window: number, threshold: number, used: number,
- *   free: number, source: string, parts: {name: string, tokens: number}[],
- *   checkpoint: {tokens_before: number, tokens_after: number, is_degraded: boolean} | null}} Budget
+ *   free: number, parts: {name: string, tokens: number}[], notes: string[]}} Budget
  */
 
 const LABELS = { tool_results: "tool results", user_input: "your message", media: "images" };
@@ -118,13 +117,9 @@ export function tokenBudget(root, state) {
   bar.append(mark);
 
   const head = `${budget.slot} · ${budget.model} · ${grouped(budget.used)} of ${grouped(budget.window)} tokens`;
-  const notes = [`compacts past ${grouped(budget.threshold)}`, budget.source];
-  if (budget.checkpoint) {
-    const { tokens_before, tokens_after, is_degraded } = budget.checkpoint;
-    const how = is_degraded ? " without a summary" : "";
-    notes.push(`last compaction ${grouped(tokens_before)} → ${grouped(tokens_after)}${how}`);
-  }
-  box.append(make("p", "head", head), bar, legend, make("p", "notes", notes.join(" · ")));
+  const [source, ...others] = budget.notes;
+  const notes = [`compacts past ${grouped(budget.threshold)} · ${source}`, ...others];
+  box.append(make("p", "head", head), bar, legend, ...notes.map((note) => make("p", "notes", note)));
 }
 
 export default {

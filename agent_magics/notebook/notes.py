@@ -1,0 +1,64 @@
+"""What the budget says of itself in words: where its numbers are from, what was compacted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent_magics.context.budget import ContextInfo
+
+LEAST_SHOWN_FACTOR = 1.005
+
+
+def budget_notes(info: ContextInfo, *, is_exact: bool) -> tuple[str, ...]:
+    """Write the lines under a budget; without `is_exact` they hold no time."""
+    notes = [_source(info), _room(info), _clipped(info), _compaction(info, is_exact=is_exact)]
+    return tuple(filter(None, notes))
+
+
+def _source(info: ContextInfo) -> str:
+    if info.source == "measured":
+        return "measured: the model's server counted this very request"
+    said = "estimated"
+    if info.factor >= LEAST_SHOWN_FACTOR:
+        said += f" (× {info.factor:.2f}, learnt from this model)"  # noqa: RUF001 - it is meant
+    if info.last_measured is not None:
+        said += f" · the last request was measured: {info.last_measured:,}"
+    return said
+
+
+def _room(info: ContextInfo) -> str:
+    over = info.used - info.limits.threshold
+    if over <= 0:
+        return ""
+    return f"past the threshold by {over:,}: %compact summarises older turns now"
+
+
+def _clipped(info: ContextInfo) -> str:
+    count = info.clipped_results
+    if not count:
+        return ""
+    results = "1 old tool result is" if count == 1 else f"{count:,} old tool results are"
+    return f"{results} shortened in the request; the log has all of it"
+
+
+def _compaction(info: ContextInfo, *, is_exact: bool) -> str:
+    if info.checkpoint_id is None:
+        return ""
+    facts = [info.reason or "", _time(info.compacted_at) if is_exact else ""]
+    how = ", ".join(filter(None, facts))
+    turns = f"{info.turns_behind:,} turn{'' if info.turns_behind == 1 else 's'}"
+    behind = f"{turns} left out without a summary" if info.degraded else f"{turns} behind it"
+    return (
+        f"last compaction{f' ({how})' if how else ''}:"
+        f" {info.tokens_before or 0:,} → {info.tokens_after or 0:,} tokens, {behind}"
+        " · undo: %compact --undo"
+    )
+
+
+def _time(at: datetime | None) -> str:
+    """Give the time here, with the day where it is another one."""
+    if at is None:
+        return ""
+    here = at.astimezone()
+    is_today = here.date() == datetime.now().astimezone().date()
+    return f"{here:%H:%M}" if is_today else f"{here:%Y-%m-%d %H:%M}"

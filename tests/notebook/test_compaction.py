@@ -1,0 +1,282 @@
+"""Compaction as a notebook shows it: before an answer, `%compact`, `%context`, settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_magics.context.budget import ContextInfo, Limits
+from agent_magics.context.prompt import SUMMARY_HEADINGS
+from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget, InputValidation
+from agent_magics.notebook.notes import budget_notes
+from agent_magics.notebook.remedies import sentence_of
+from tests.notebook.conftest import Notebook
+
+Script = Callable[..., None]
+SUMMARY = "\n".join(f"## {heading}\n- kept" for heading in SUMMARY_HEADINGS)
+WRITES = {"purpose": "compaction", "text": SUMMARY}
+LONG = "a long answer " + "word " * 250
+QUESTION = f"%agent question {'and ' * 250}"
+LINE = re.compile(r"(\d+) older turns are now a summary: ([\d,]+) → ([\d,]+) tokens; the log keeps")
+
+
+@pytest.fixture
+def long(notebook: Notebook, script: Script) -> Notebook:
+    """A conversation of six long turns in a window of 8,000 tokens: one more is too many."""
+    script(*[f"{LONG}{n}" for n in range(20)], *[WRITES] * 4, context_window=8_000)
+    notebook.run("%reload_ext agent_magics")
+    for _ in range(6):
+        notebook.run(QUESTION)
+    return notebook
+
+
+@pytest.mark.req("N5", "C4", "C14")
+def test_a_turn_that_compacts_says_so_before_its_answer(long: Notebook) -> None:
+    """One line with turns and tokens; a later `%context` says the same."""
+    before = len(long.session.history())
+    asked = 0
+    while (found := LINE.search(said := long.run(QUESTION))) is None:
+        asked += 1
+        assert asked < 5, said
+    assert said.index("older turns are now a summary") < said.index("a long answer")
+    info = long.session.context_info()
+    assert found.group(1) == f"{info.turns_behind}"
+    assert found.group(2) == f"{info.tokens_before:,}"
+    assert found.group(3) == f"{info.tokens_after:,}"
+    assert len(long.session.history()) == before + 2 * (asked + 1)
+    assert info.reason == "auto"
+    assert "last compaction (auto" in long.run("%context")
+
+
+@pytest.mark.req("C14")
+def test_a_turn_that_could_not_compact_says_why(notebook: Notebook, script: Script) -> None:
+    """A refused summary is a line, the answer comes all the same, the footer says what to do."""
+    refused = {"purpose": "compaction", "text": "I can't help with that."}
+    script(*[f"{LONG}{n}" for n in range(20)], refused, context_window=8_000)
+    notebook.run("%reload_ext agent_magics")
+    said = ""
+    for _ in range(10):
+        said = notebook.run(QUESTION)
+        if "was not compacted" in said:
+            break
+    assert "The context was not compacted: The summary by scripted:" in said
+    assert said.index("was not compacted") < said.index("a long answer")
+    assert "%, past the threshold: %compact or %slot new makes room" in said
+    assert "past the threshold by " in notebook.run("%context")
+
+
+@pytest.mark.req("C15")
+def test_turns_left_out_without_a_summary_are_said_once(notebook: Notebook, script: Script) -> None:
+    """The line doesn't call it a summary; `%context` marks it."""
+    overflow = {"error": {"kind": "overflow", "window": 3_000, "used": 4_000}}
+    lost = {"purpose": "compaction", "error": "connection"}
+    script(LONG, LONG, LONG, overflow, lost, lost, lost, lost, "here", context_window=8_000)
+    notebook.run("%reload_ext agent_magics")
+    for _ in range(3):
+        notebook.run(QUESTION)
+    said = notebook.run(QUESTION)
+    assert said.count("Older turns were left out without a summary") == 1
+    assert "now a summary" not in said
+    assert "here" in said
+    shown = notebook.run("%context")
+    assert re.search(r"last compaction \(overflow.*\): .* turns? left out without a summary", shown)
+
+
+@pytest.mark.req("N5", "C14")
+def test_compact_tells_the_plan_and_the_deed(long: Notebook) -> None:
+    """The plan changes nothing; the deed is the line of C14, and the log stays."""
+    history = long.session.history()
+    plan = long.run("%compact --dry-run")
+    assert plan.startswith("plan for default; no model was asked, nothing changed\n")
+    summarised, cut = re.search(r"summary +(\d+) turns?, before seq (\d+)", plan).groups()  # type: ignore[union-attr]
+    stays = re.search(rf"stays as it is +(\d+) turns?, from seq {cut} on", plan)
+    assert stays is not None
+    assert int(summarised) + int(stays.group(1)) == 6
+    assert long.session.context_info().checkpoint_id is None
+    used = long.session.context_info().used
+    said = long.run("%%compact\nKeep the numbers.")
+    assert re.fullmatch(
+        rf"{used:,} → [\d,]+ tokens, kept {stays.group(1)} turns? from seq {cut},"
+        r" raw history unchanged\n",
+        said,
+    )
+    assert long.session.history() == history
+
+
+@pytest.mark.req("N5", "dec37")
+def test_an_undo_goes_back_and_deletes_nothing(long: Notebook) -> None:
+    """The request is what it was; a second undo says that there is none."""
+    view = long.view()
+    assert (
+        long.run("%compact --undo") == "no compaction of default is active that could be undone\n"
+    )
+    long.run("%compact")
+    assert long.view() != view
+    assert "undo: %compact --undo" in long.run("%context")
+    said = long.run("%compact --undo")
+    assert said.startswith("back to the raw history: ")
+    assert long.view() == view
+    assert "last compaction" not in long.run("%context")
+    assert long.run("%compact --dry-run --undo", fails=True).count("keep one") == 1
+    assert "--undo takes no body" in long.run("%%compact --undo\nthe numbers", fails=True)
+
+
+@pytest.mark.req("N5", "N9")
+def test_a_plan_with_nothing_to_do_stops_no_run(notebook: Notebook) -> None:
+    """The reason is an answer, not an error."""
+    said = notebook.run("%compact --dry-run")
+    assert said == 'Nothing to compact in "default": it has no turns yet.\n'
+
+
+@pytest.mark.req("N4", "S5")
+def test_a_slot_is_derived_at_a_turn_of_a_compacted_parent(long: Notebook) -> None:
+    """Before the cut the child has the raw history, behind it the parent's summary."""
+    long.run("%compact")
+    cut = long.session.context_info().turns_behind
+    long.run("%slot derive early --at 1")
+    assert [len(long.session.turns("early")), long.session.context_info("early").turns_behind] == [
+        1,
+        0,
+    ]
+    assert "kept" not in long.view("early")[0]
+    long.run(f"%slot derive late --at {cut + 1}")
+    assert len(long.session.turns("late")) == cut + 1
+    assert long.session.context_info("late").turns_behind == cut
+    assert "kept" in long.view("late")[0]
+
+
+@pytest.mark.req("N2", "C4", "C5")
+def test_settings_reach_the_next_request_of_the_same_session(
+    long: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing binds a session to a terminal, and the conversation goes on all the same."""
+    session = long.session.session_id
+    long.run("%config AgentMagics.context_limit = 6000")
+    long.run("%config AgentMagics.reserve_tokens = 2000")
+    long.run("%config AgentMagics.keep_recent_tokens = 700")
+    long.run("%config AgentMagics.auto_compact = False")
+    long.run("%config AgentMagics.compact_model = 'scripted:nowhere.yaml'")
+    assert "of 6,000 tokens · compacts past 4,000" in long.run("%context")
+    assert long.session.session_id == session
+    assert len(long.session.turns()) == 6
+    assert long.session.context_info().limits.keep == 700
+    said = "".join(long.run(QUESTION) for _ in range(4))
+    assert "ompacted" not in said
+    assert "past the threshold" in said
+    assert "nowhere.yaml" in long.run("%compact", fails=True)
+    long.run("%config AgentMagics.context_limit = None")
+    monkeypatch.setenv("AGENT_MAGICS_CONTEXT_LIMIT", "7000")
+    long.run("%config AgentMagics.keep_recent_tokens = 800")
+    assert "of 7,000 tokens" in long.run("%context")
+    long.run("%config AgentMagics.keep_recent_tokens = 0")
+    assert "keep_recent_tokens is 0; give a number above 0." in long.run("%context", fails=True)
+
+
+@pytest.mark.req("C7", "C15")
+def test_what_does_not_fit_is_named_with_remedies() -> None:
+    """A line a part, the largest first; an overflow names what makes room here."""
+    fixed = FixedContextExceedsBudget({"system": 20, "tools": 3_310, "media": 0}, 3_000)
+    said = sentence_of(fixed).splitlines()
+    assert said[0] == fixed.message
+    assert [line.split(":")[0] for line in said[1:]] == [
+        "  tools, 3,310 tokens",
+        "  system, 20 tokens",
+    ]
+    overflow = sentence_of(ContextOverflow("Too long."))
+    for remedy in ("%compact", "%slot new", "%agent undo"):
+        assert remedy in overflow
+    assert sentence_of(InputValidation("Blank.")) == "Blank."
+
+
+@pytest.mark.req("C15")
+def test_an_overflow_that_nothing_cures_says_what_to_do(notebook: Notebook, script: Script) -> None:
+    """The cell fails with the parts and the remedies."""
+    overflow: dict[str, Any] = {"error": {"kind": "overflow"}}
+    script("hello", overflow, overflow, repeat=False)
+    notebook.run("%reload_ext agent_magics\n%agent hi")
+    said = notebook.run("%agent more", fails=True)
+    assert "%agent undo takes the last one out of the view" in said
+    assert "Traceback" not in said
+
+
+INFO = ContextInfo(
+    slot_id="default",
+    model="scripted:x",
+    limits=Limits(
+        window=8_000,
+        reserve=4_000,
+        keep=2_000,
+        threshold=4_000,
+        configured_reserve=16_384,
+        configured_keep=20_000,
+    ),
+    parts={},
+    used=3_000,
+    remaining=1_000,
+    source="estimated",
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "notes"),
+    [
+        ({}, ["estimated"]),
+        ({"source": "measured"}, ["measured: the model's server counted this very request"]),
+        (
+            {"factor": 1.034, "last_measured": 65_210},
+            [
+                (
+                    "estimated (\u00d7 1.03, learnt from this model)"
+                    " · the last request was measured: 65,210"
+                )
+            ],
+        ),
+        (
+            {"used": 4_001},
+            ["estimated", "past the threshold by 1: %compact summarises older turns now"],
+        ),
+        (
+            {"clipped_results": 2},
+            ["estimated", "2 old tool results are shortened in the request; the log has all of it"],
+        ),
+        (
+            {
+                "checkpoint_id": "c",
+                "tokens_before": 9_000,
+                "tokens_after": 700,
+                "degraded": True,
+                "reason": "overflow",
+                "compacted_at": datetime.now(UTC),
+                "turns_behind": 1,
+            },
+            [
+                "estimated",
+                (
+                    "last compaction (overflow): 9,000 → 700 tokens,"
+                    " 1 turn left out without a summary · undo: %compact --undo"
+                ),
+            ],
+        ),
+    ],
+    ids=["plain", "measured", "learnt", "over", "clipped", "degraded"],
+)
+@pytest.mark.req("C18", "N6")
+def test_the_notes_of_a_budget(facts: dict[str, Any], notes: list[str]) -> None:
+    """Each is a line, and with nobody there none has a time."""
+    info = msgspec.structs.replace(INFO, **facts)
+    assert list(budget_notes(info, is_exact=False)) == notes
+
+
+@pytest.mark.req("C18")
+def test_the_last_compaction_has_its_time_where_somebody_is_there() -> None:
+    """With its day, where that isn't today."""
+    info = msgspec.structs.replace(INFO, checkpoint_id="c", reason="auto")
+    now = datetime.now(UTC)
+    for at, form in ((now, r"auto, \d\d:\d\d"), (now - timedelta(days=3), r"auto, [\d-]{10} .{5}")):
+        notes = budget_notes(msgspec.structs.replace(info, compacted_at=at), is_exact=True)
+        assert re.match(rf"last compaction \({form}\): ", notes[-1])
