@@ -156,6 +156,7 @@ class OpenAICompatible:
     async def _attempt(
         self, request: ChatRequest, answer: Answer
     ) -> AsyncGenerator[ChatEvent, None]:
+        self._check_key()
         body = payload_of(
             request,
             self._concessions(request.model),
@@ -262,7 +263,14 @@ class OpenAICompatible:
         self._made[place] = self._made.get(place, frozenset()) | {concession}
         return True
 
+    def _check_key(self) -> None:
+        """Ask nothing of OpenAI itself without a key; servers elsewhere may need none."""
+        if self.endpoint.host == host_of(OPENAI_URL) and not self.endpoint.api_key:
+            name = self._key_name or OPENAI_KEY
+            raise ProviderError(f"{self._id} needs a key: set {name}.", kind="auth")
+
     async def _listed(self) -> list[ModelInfo]:
+        self._check_key()
         document = await self.endpoint.get_json("models", within_s=LISTING_S)
         return [
             msgspec.structs.replace(info, has_vision=info.has_vision or self._has_vision)

@@ -408,3 +408,25 @@ def test_openai_itself_is_the_default_place() -> None:
     assert provider.endpoint.host == "api.openai.com"
     assert provider.provider_id == "openai"
     assert isinstance(provider, Provider)
+
+
+@pytest.mark.parametrize("key", [None, "", lambda: None], ids=["none", "empty", "found nowhere"])
+def test_openai_itself_is_not_asked_without_a_key(key: Any) -> None:
+    """The sentence comes before anything is sent, and nothing is listed; others may need none."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return hello_stream()
+
+    provider = openai(key, transport=httpx.MockTransport(answer))
+    error = answer_of(provider).error
+    assert error is not None
+    assert str(error) == "openai needs a key: set OPENAI_API_KEY."
+    assert asyncio.run(provider.models()) == []
+    assert asked == []
+    transport = httpx.MockTransport(answer)
+    for place in ("http://127.0.0.1:9/v1", "https://models.example.org/v1"):
+        other = openai(key, base_url=place, transport=transport)
+        assert answer_of(other).text == "Hello"
+    assert asked == ["127.0.0.1", "models.example.org"]
