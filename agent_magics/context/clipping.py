@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -66,8 +67,15 @@ def _shortened(message: Message, tokens: int, room_tokens: int) -> tuple[Message
     assert isinstance(message, ToolResult)
     if tokens <= max(room_tokens, _SMALL_TOKENS):
         return None
-    content = message.content
+    made, weight = _cut(message.content, tokens, room_tokens)
+    if weight >= tokens:
+        return None
+    return msgspec.structs.replace(message, content=made), tokens - weight
+
+
+@lru_cache(maxsize=4_096)
+def _cut(content: str, tokens: int, room_tokens: int) -> tuple[str, int]:
+    """Cut a text to a room; the same output is cut in every later request of its slot."""
     end = max(1, len(content) * room_tokens // tokens // 2)
-    mark = MARK.format(tokens=count_text(content[end:-end]))
-    made = f"{content[:end]}\n{mark}\n{content[-end:]}"
-    return msgspec.structs.replace(message, content=made), max(0, tokens - count_text(made))
+    made = f"{content[:end]}\n{MARK.format(tokens=count_text(content[end:-end]))}\n{content[-end:]}"
+    return made, count_text(made)

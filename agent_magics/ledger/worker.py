@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -49,9 +50,11 @@ class Worker:
             return await asyncio.shield(waiter)
         except asyncio.CancelledError:
             if not future.cancel():
+                while not waiter.done():  # however often cancelled, or work would be left behind
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait([waiter])
                 if undo is not None:
-                    future.add_done_callback(lambda done: self._undo(done, undo))
-                await asyncio.wait([waiter])
+                    self._undo(future, undo)  # queued before the caller can ask for anything else
             raise
 
     def _undo(self, done: Future[T], undo: Callable[[T], object]) -> None:
