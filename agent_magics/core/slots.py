@@ -172,9 +172,13 @@ class Slot(Value):
 
 
 class SlotMeta(Value):
-    """What a list of slots shows (S8, decision 26). `tokens`: its history in the next request."""
+    """What a list of slots shows (S8, decision 26). `tokens`: its history in the next request.
+
+    `uid` stays the slot's when it is renamed, and is another's when its name is used again.
+    """
 
     slot_id: str
+    uid: str
     mode: SlotMode
     parent_id: str | None
     forked_at_turn: int | None

@@ -1,13 +1,21 @@
-"""Widgets of a session: slot tabs and token budget, drawn from the session state.
+"""Widgets of a session: slot tabs and token budgets, drawn from the session state.
 
-One model of each view a session, shown as often as asked, so that an old cell stays live and costs
-nothing. Where no widget can be drawn, the same output holds static HTML and plain text. This module
-imports anywidget: it is itself imported when the first view is shown.
+One model of the tabs a session and of the budget a slot, shown as often as asked, so that an old
+cell stays live and costs nothing. This module imports anywidget: it is itself imported when the
+first view is shown.
+
+An output holds static HTML and plain text, never the widget MIME type. JupyterLab prefers that
+type to all others, keeps it in the file, and then says "model not found" in the place of our HTML
+in every notebook that is opened again; widget state in the notebook's metadata would help, but only
+the front end can put it there, and by default it doesn't. So the file holds what reads well
+everywhere, and `live.js` draws the live view into that same output while the kernel answers. Front
+ends that show HTML out of its reach (VS Code's shadow roots, Colab's frames) keep the static view.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +26,14 @@ import msgspec
 import traitlets
 
 from agent_magics.core.errors import AgentError
+from agent_magics.notebook.state import (
+    BudgetState,
+    SessionState,
+    SlotState,
+    budget_state,
+    session_state,
+)
 from agent_magics.notebook.state import Session as StateSource
-from agent_magics.notebook.state import SessionState, session_state
 from agent_magics.notebook.text import budget_html, budget_text, slots_html, slots_text
 from agent_magics.session.loop import background_loop
 
@@ -42,27 +56,32 @@ def view_source(name: str) -> Path:
     return packaged if packaged.is_file() else _PACKAGE.parent / "widgets" / "src" / name
 
 
+def live_module(name: str, view: str) -> str:
+    """Make the module that draws a view live; it is loaded as a blob, so it can import nothing."""
+    sources = [view_source(each).read_text(encoding="utf-8") for each in (name, "live.js")]
+    return "\n".join([*sources, f"export default live({view});\n"])
+
+
 class _View(anywidget.AnyWidget):
-    """A view of the session state; `notice` is a sentence about the last thing that failed."""
+    """A view of the session; `notice` is a sentence about the last thing that failed.
+
+    `anchor` is the class of the elements that the live view is drawn in.
+    """
 
     state = traitlets.Dict().tag(sync=True)
     notice = traitlets.Unicode("").tag(sync=True)
+    anchor = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, state: dict[str, Any]) -> None:
-        super().__init__(state=state)
+        super().__init__(state=state, anchor=f"agent-magics-{secrets.token_hex(8)}")
         _answer_while_busy(self)
-
-    @property
-    def session_state(self) -> SessionState:
-        return msgspec.convert(self.state, SessionState)
 
     def __repr__(self) -> str:
         return self.as_text()
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = super()._repr_mimebundle_() or ({}, {})
-        still = {"text/plain": self.as_text(), "text/html": self.as_html()}
-        return {**data, **still}, metadata
+        html = f'<div class="{self.anchor}"><div>{self.as_html()}</div></div>'
+        return {"text/plain": self.as_text(), "text/html": html}, {}
 
     def as_text(self) -> str:
         """Give the view as plain text."""
@@ -74,29 +93,35 @@ class _View(anywidget.AnyWidget):
 
 
 class SlotTabs(_View):
-    """The slots as tabs; a click on one goes there."""
+    """The slots as tabs; a click on one goes there. `state` is the session state."""
 
-    _esm = view_source("slot_tabs.js")
+    _esm = live_module("slot_tabs.js", "slotTabs")
 
     def as_text(self) -> str:
-        return slots_text(self.session_state.slots)
+        return slots_text(self._slots)
 
     def as_html(self) -> str:
-        return slots_html(self.session_state.slots)
+        return slots_html(self._slots)
+
+    @property
+    def _slots(self) -> tuple[SlotState, ...]:
+        return msgspec.convert(self.state, SessionState).slots
 
 
 class TokenBudget(_View):
-    """What fills the current slot's context."""
+    """What fills one slot's context, for as long as that slot lives. `state` holds its budget."""
 
-    _esm = view_source("token_budget.js")
+    _esm = live_module("token_budget.js", "tokenBudget")
 
     def as_text(self) -> str:
-        budget = self.session_state.budget
-        return budget_text(budget) if budget else ""
+        return budget_text(self._budget)
 
     def as_html(self) -> str:
-        budget = self.session_state.budget
-        return budget_html(budget) if budget else ""
+        return budget_html(self._budget)
+
+    @property
+    def _budget(self) -> BudgetState:
+        return msgspec.convert(self.state["budget"], BudgetState)
 
 
 class Views:
@@ -112,7 +137,7 @@ class Views:
         self._is_stale = False
         self._pushing: asyncio.Task[None] | None = None
         self._tabs: SlotTabs | None = None
-        self._budget: TokenBudget | None = None
+        self._budgets: dict[str, TokenBudget] = {}
         self._unsubscribe = session.subscribe(self._changed)
 
     def tabs(self) -> SlotTabs:
@@ -124,13 +149,14 @@ class Views:
         self._tabs.state = state
         return self._tabs
 
-    def budget(self) -> TokenBudget:
-        """Give the token budget, up to date."""
-        state = session_state(self._session)
-        if self._budget is None:
-            self._budget = TokenBudget(state)
-        self._budget.state = state
-        return self._budget
+    def budget(self, slot_id: str) -> TokenBudget:
+        """Give the token budget of a slot, up to date; it stays that slot's wherever one goes."""
+        (uid,) = (slot.uid for slot in self._session.list_slots() if slot.slot_id == slot_id)
+        state = self._budget_of(slot_id)
+        if uid not in self._budgets:
+            self._budgets[uid] = TokenBudget(state)
+        self._budgets[uid].state = state
+        return self._budgets[uid]
 
     def close(self) -> None:
         """Stop following the session; what is drawn stays as it is."""
@@ -138,7 +164,11 @@ class Views:
 
     @property
     def _made(self) -> list[_View]:
-        return [view for view in (self._tabs, self._budget) if view is not None]
+        return [*([self._tabs] if self._tabs else []), *self._budgets.values()]
+
+    def _budget_of(self, slot_id: str) -> dict[str, Any]:
+        budget = budget_state(self._session.context_info(slot_id))
+        return {"budget": msgspec.to_builtins(budget)}
 
     def _heard(self, message: object) -> None:
         """Take a click; may run on any thread, and what is printed here is lost.
@@ -177,12 +207,17 @@ class Views:
         while self._is_stale:
             self._is_stale = False
             began = loop.time()
-            state = session_state(self._session)
+            self._update()
             took_s = loop.time() - began
-
-            for view in self._made:
-                view.state = state
             await asyncio.sleep(max(PUSH_INTERVAL_S, took_s * SHARE_OF_LOOP))
+
+    def _update(self) -> None:
+        """Draw every view anew; the budget of a slot that was deleted stays as it was."""
+        if self._tabs is not None:
+            self._tabs.state = session_state(self._session)
+        for slot in self._session.list_slots():
+            if slot.uid in self._budgets:
+                self._budgets[slot.uid].state = self._budget_of(slot.slot_id)
 
 
 def _answer_while_busy(view: _View) -> None:

@@ -2,30 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from ipykernel.comm import Comm
 
-from agent_magics.notebook.state import session_state
-from agent_magics.notebook.widgets import SlotTabs, TokenBudget, view_source
+from agent_magics.notebook.widgets import Views, view_source
 from tests.notebook.test_text import Churn
+
+
+class Session(Churn):
+    """A session with the listeners and switches that views ask for."""
+
+    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def switch_slot(self, slot_id: str) -> None:
+        self.current_slot = slot_id
+
+
+def shown(view: object) -> dict[str, str]:
+    """The bundle that the notebook's file gets of a view."""
+    data, _ = view._repr_mimebundle_()  # type: ignore[attr-defined]
+    return cast("dict[str, str]", data)
 
 
 @pytest.mark.req("W1", "W2")
 @pytest.mark.parametrize(
-    ("view", "says"), [(SlotTabs, "├ option-a *"), (TokenBudget, "tool results     18,440")]
+    ("show", "says"),
+    [
+        (Views.tabs, "├ option-a *"),
+        (lambda views: views.budget("option-a"), "tool results     18,440"),
+    ],
+    ids=["tabs", "budget"],
 )
-def test_a_view_reads_without_a_page(view: type[SlotTabs | TokenBudget], says: str) -> None:
-    """Its output holds static HTML and plain text, and its repr is that text."""
-    made = view(session_state(Churn()))
-    data, _ = made._repr_mimebundle_()
+def test_a_view_reads_without_a_page(show: Callable[[Views], object], says: str) -> None:
+    """Its output holds static HTML and plain text, no widget; its repr is that text."""
+    view = show(Views(Session(), on_switch=lambda _slot: None))
+    data = shown(view)
+    assert set(data) == {"text/plain", "text/html"}
     assert says in data["text/plain"]
-    assert data["text/plain"] == repr(made) == repr(view(session_state(Churn())))
+    assert data["text/plain"] == repr(view)
+    assert "<table>" in data["text/html"]
     assert "<script" not in data["text/html"]
 
 
-@pytest.mark.parametrize("name", ["slot_tabs.js", "token_budget.js"])
+@pytest.mark.req("W2")
+def test_a_budget_is_one_slots() -> None:
+    """Each slot has a model of its own; going elsewhere leaves it where it is."""
+    session = Session()
+    views = Views(session, on_switch=lambda _slot: None)
+    ours, other = views.budget("option-a"), views.budget("default")
+    session.current_slot = "default"
+    views._update()
+    assert ours is not other
+    assert views.budget("option-a") is ours
+    assert [repr(each).split(" ")[0] for each in (ours, other)] == ["option-a", "default"]
+
+
+@pytest.mark.req("W1")
+def test_outputs_of_one_view_share_their_class() -> None:
+    """By it the live view finds them; another session's outputs have another."""
+    views = Views(Session(), on_switch=lambda _slot: None)
+    others = Views(Session(), on_switch=lambda _slot: None)
+    assert views.tabs().anchor in shown(views.tabs())["text/html"]
+    assert views.tabs().anchor == views.tabs().anchor != others.tabs().anchor
+
+
+@pytest.mark.parametrize("name", ["slot_tabs.js", "token_budget.js", "live.js"])
 def test_views_are_found_in_the_tree(name: str, root: Path) -> None:
     """An editable install reads them where they are written."""
     assert view_source(name) in (

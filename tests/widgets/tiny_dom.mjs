@@ -32,6 +32,9 @@ class Node {
     for (const node of nodes) node.parent = this;
     this.children.push(...nodes);
   }
+  remove() {
+    this.parent.children = this.parent.children.filter((child) => child !== this);
+  }
   replaceChildren(...nodes) {
     this.children = [];
     this.append(...nodes);
@@ -69,11 +72,47 @@ export function page() {
   return document.createElement("main");
 }
 
+/** Put outputs into the one page that a live view finds them in; `mutated()` tells who observes. */
+export function inPage(...outputs) {
+  const body = page();
+  const observers = new Set();
+  body.mutated = () => [...observers].forEach((observer) => observer());
+  body.append(...outputs);
+  globalThis.document = {
+    body,
+    createElement: body.ownerDocument.createElement,
+    // The browser's collection is live: it is read anew each time it is walked.
+    getElementsByClassName: (name) => ({ [Symbol.iterator]: () => body.all(name)[Symbol.iterator]() }),
+  };
+  globalThis.MutationObserver = class {
+    constructor(listener) {
+      this.listener = listener;
+    }
+    observe() {
+      observers.add(this.listener);
+    }
+    disconnect() {
+      observers.delete(this.listener);
+    }
+  };
+  return body;
+}
+
+/** Make an output as it stands in a notebook: static HTML in an element of a class. */
+export function outputOf(anchor) {
+  const output = page();
+  output.className = anchor;
+  output.append(output.ownerDocument.createElement("div"));
+  return output;
+}
+
 export function model(values) {
   const listeners = new Map();
   return {
     sent: [],
     listeners,
+    widget_manager: { isDisposed: false, kernel: { id: "k1" } },
+    fire: (name) => listeners.get(name)?.(),
     get: (name) => values[name],
     set(name, value) {
       values[name] = value;

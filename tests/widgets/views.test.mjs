@@ -4,7 +4,8 @@ import { test } from "node:test";
 
 import * as budgetModule from "../../widgets/src/token_budget.js";
 import * as tabsModule from "../../widgets/src/slot_tabs.js";
-import { model, page } from "./tiny_dom.mjs";
+import { live } from "../../widgets/src/live.js";
+import { inPage, model, outputOf, page } from "./tiny_dom.mjs";
 
 const fixture = () => JSON.parse(readFileSync(new URL("../data/session_state.json", import.meta.url)));
 const tabsOf = (root) => root.all("am-tabs__tab");
@@ -81,17 +82,67 @@ test("names are set as text whatever they hold", () => {
   assert.ok(root.all("am-tabs__head")[0].textContent.startsWith("<script>"));
 });
 
-test("the widget sends the switch and draws again when the kernel answers", () => {
-  const el = page();
-  const kernel = model({ state: fixture(), notice: "" });
-  const leave = tabsModule.default.render({ model: kernel, el });
-  tabsOf(el)[2].fire("click");
+const ANCHOR = "agent-magics-1";
+const kernelModel = (values = {}) =>
+  model({ state: fixture(), notice: "", anchor: ANCHOR, ...values });
+const isStill = (output) => output.children[0].style.values.get("display") !== "none";
+
+test("a live view sends the switch and draws again when the kernel answers", () => {
+  const output = outputOf(ANCHOR);
+  inPage(output, outputOf("another"));
+  const kernel = kernelModel();
+  live(tabsModule.slotTabs).initialize({ model: kernel });
+  tabsOf(output)[2].fire("click");
   assert.deepEqual(kernel.sent, [{ kind: "switch", slot: "option-b" }]);
   kernel.set("notice", "That slot is gone.");
-  assert.equal(el.all("am-tabs__notice")[0].textContent, "That slot is gone.");
-  leave();
-  assert.equal(kernel.listeners.size, 0);
+  assert.equal(output.all("am-tabs__notice")[0].textContent, "That slot is gone.");
+  assert.ok(!isStill(output));
 });
+
+test("a live view draws in its own outputs only, those that come later too", () => {
+  const [later, another] = [outputOf(ANCHOR), outputOf("another")];
+  const body = inPage(another);
+  live(tabsModule.slotTabs).initialize({ model: kernelModel() });
+  body.append(later);
+  body.mutated();
+  assert.equal(tabsOf(later).length, 3);
+  assert.equal(tabsOf(another).length, 0);
+  assert.ok(isStill(another));
+});
+
+test("an output that was out of the page is drawn anew, the others are left alone", () => {
+  const [kept, scrolled] = [outputOf(ANCHOR), outputOf(ANCHOR)];
+  const body = inPage(kept, scrolled);
+  const kernel = kernelModel();
+  live(tabsModule.slotTabs).initialize({ model: kernel });
+  body.replaceChildren(kept);
+  kernel.set("state", { ...fixture(), slots: [] });
+  const before = kept.all("am-tabs")[0];
+  body.append(scrolled);
+  body.mutated();
+  assert.equal(tabsOf(scrolled).length, 0);
+  assert.equal(kept.all("am-tabs")[0], before);
+});
+
+for (const [name, ends] of [
+  ["restarts", (kernel) => kernel.fire("comm_live_update")],
+  ["is another one", (kernel, body) => ((kernel.widget_manager.kernel = { id: "k2" }), body.mutated())],
+  ["was shut down", (kernel, body) => ((kernel.widget_manager.kernel = null), body.mutated())],
+  ["has no manager any more", (kernel, body) => ((kernel.widget_manager.isDisposed = true), body.mutated())],
+]) {
+  test(`a kernel that ${name} leaves the static view`, () => {
+    const output = outputOf(ANCHOR);
+    const body = inPage(output);
+    const kernel = kernelModel();
+    live(tabsModule.slotTabs).initialize({ model: kernel });
+    ends(kernel, body);
+    assert.equal(output.children.length, 1);
+    assert.ok(isStill(output));
+    assert.equal(kernel.listeners.size, 0);
+    body.mutated();
+    assert.equal(tabsOf(output).length, 0);
+  });
+}
 
 test("the bar holds a piece a part, as wide as its share of the window", () => {
   const root = page();
@@ -99,6 +150,31 @@ test("the bar holds a piece a part, as wide as its share of the window", () => {
   const widths = root.all("am-budget__part").map((piece) => piece.style.values.get("width"));
   assert.deepEqual(widths, ["0.94%", "2.59%", "1.44%", "32.03%", "14.41%", "0.17%"]);
   assert.equal(root.all("am-budget__mark")[0].style.values.get("left"), "87.20%");
+});
+
+for (const [name, used, free, reserve] of [
+  ["free up to the threshold, then the reserve", 66_016, ["35.63%", "free before the threshold45,600"], ["12.80%", "reserve16,384"]],
+  ["what is left of the reserve", 120_000, ["0.00%", "free before the threshold0"], ["6.25%", "left of the reserve8,000"]],
+  ["nothing over its window", 200_000, ["0.00%", "free before the threshold0"], ["0.00%", "left of the reserve0"]],
+]) {
+  test(`behind its parts the bar shows ${name}, as wide as the legend says`, () => {
+    const root = page();
+    const state = fixture();
+    state.budget.used = used;
+    state.budget.free = Math.max(0, state.budget.threshold - used);
+    budgetModule.tokenBudget(root, state);
+    const items = root.all("am-budget__item").map((item) => item.textContent).slice(-2);
+    const widths = ["free", "reserve"].map((part) => root.all(`am-budget__${part}`)[0].style.values.get("width"));
+    assert.deepEqual([[widths[0], items[0]], [widths[1], items[1]]], [free, reserve]);
+  });
+}
+
+test("parts, free and reserve fill the bar", () => {
+  const root = page();
+  budgetModule.tokenBudget(root, fixture());
+  const pieces = ["part", "free", "reserve"].flatMap((part) => root.all(`am-budget__${part}`));
+  const width = pieces.reduce((sum, piece) => sum + parseFloat(piece.style.values.get("width")), 0);
+  assert.ok(Math.abs(width - 100) < 0.05, `${width}`);
 });
 
 test("the legend names every part and what is free", () => {
@@ -111,7 +187,8 @@ test("the legend names every part and what is free", () => {
     "history41,002",
     "tool results18,440",
     "your message220",
-    "free45,600",
+    "free before the threshold45,600",
+    "reserve16,384",
   ]);
 });
 
@@ -149,11 +226,13 @@ test("without a budget a sentence stands there", () => {
   assert.equal(root.all("am-budget__head")[0].textContent, "Nothing has been asked here yet.");
 });
 
-for (const [name, module] of Object.entries({ slot_tabs: tabsModule, token_budget: budgetModule })) {
-  test(`${name} can be loaded as a blob by anywidget`, () => {
-    const source = readFileSync(new URL(`../../widgets/src/${name}.js`, import.meta.url), "utf8");
-    assert.doesNotMatch(source, /^\s*import\b/m);
-    assert.equal(typeof module.default.render, "function");
-    assert.ok(!("render" in module));
+for (const name of ["slot_tabs", "token_budget"]) {
+  test(`${name} can be loaded as one blob with live`, () => {
+    const sources = [name, "live"].map((each) =>
+      readFileSync(new URL(`../../widgets/src/${each}.js`, import.meta.url), "utf8"),
+    );
+    assert.doesNotMatch(sources.join(""), /^\s*import\b|^export default/m);
+    const tops = sources.map((source) => [...source.matchAll(/^(?:export )?(?:const|function) (\w+)/gm)].map(([, top]) => top));
+    assert.deepEqual(tops[0].filter((top) => tops[1].includes(top)), []);
   });
 }

@@ -9,31 +9,32 @@
  *   slots: SlotState[]}} SessionState
  */
 
+// Each rule outweighs those of JupyterLab for what stands in an HTML output.
 const STYLE = `
 .am-tabs { font: var(--jp-ui-font-size1, 13px)/1.4 var(--jp-ui-font-family, system-ui, sans-serif);
   color: var(--jp-ui-font-color1, var(--vscode-foreground, CanvasText)); margin: 4px 0; }
-.am-tabs__head { color: var(--jp-ui-font-color2, inherit); margin: 0 0 6px; overflow-wrap: anywhere; }
-.am-tabs__list { display: flex; flex-wrap: wrap; gap: 6px; }
-.am-tabs__tab { font: inherit; color: inherit; text-align: left; cursor: pointer; max-width: 100%;
+.am-tabs .am-tabs__head { color: var(--jp-ui-font-color2, inherit); margin: 0 0 6px; overflow-wrap: anywhere; }
+.am-tabs .am-tabs__list { display: flex; flex-wrap: wrap; gap: 6px; }
+.am-tabs .am-tabs__tab { font: inherit; color: inherit; text-align: left; cursor: pointer; max-width: 100%;
   display: flex; flex-direction: column;
   padding: 6px 10px; border-radius: 4px; overflow-wrap: anywhere;
   border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5));
   background: var(--jp-layout-color1, transparent); }
-.am-tabs__tab:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
-.am-tabs__tab:focus-visible { outline: 2px solid var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); outline-offset: 1px; }
-.am-tabs__tab[aria-selected="true"] { border-color: var(--jp-brand-color1, var(--vscode-focusBorder, LinkText));
+.am-tabs .am-tabs__tab:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
+.am-tabs .am-tabs__tab:focus-visible { outline: 2px solid var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); outline-offset: 1px; }
+.am-tabs .am-tabs__tab[aria-selected="true"] { border-color: var(--jp-brand-color1, var(--vscode-focusBorder, LinkText));
   box-shadow: inset 0 3px 0 var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); }
-.am-tabs__name { display: block; font-weight: 600; }
-.am-tabs__branch { font-weight: 400; color: var(--jp-ui-font-color2, inherit); }
-.am-tabs__facts, .am-tabs__from { display: block; font-size: .9em;
+.am-tabs .am-tabs__name { display: block; font-weight: 600; }
+.am-tabs .am-tabs__branch { font-weight: 400; color: var(--jp-ui-font-color2, inherit); }
+.am-tabs .am-tabs__facts, .am-tabs .am-tabs__from { display: block; font-size: .9em;
   color: var(--jp-ui-font-color2, inherit); font-variant-numeric: tabular-nums; }
-.am-tabs__mode { margin-left: 6px; padding: 0 5px; border-radius: 3px; font-size: .85em; font-weight: 400;
+.am-tabs .am-tabs__mode { margin-left: 6px; padding: 0 5px; border-radius: 3px; font-size: .85em; font-weight: 400;
   border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5)); }
-.am-tabs__notice:empty { display: none; }
-.am-tabs__notice { margin: 6px 0 0; color: var(--jp-error-color1, inherit); overflow-wrap: anywhere; }
+.am-tabs .am-tabs__notice:empty { display: none; }
+.am-tabs .am-tabs__notice { margin: 6px 0 0; color: var(--jp-error-color1, inherit); overflow-wrap: anywhere; }
 @container (max-width: 420px) {
-  .am-tabs__list { flex-direction: column; }
-  .am-tabs__tab { width: 100%; box-sizing: border-box; }
+  .am-tabs .am-tabs__list { flex-direction: column; }
+  .am-tabs .am-tabs__tab { width: 100%; box-sizing: border-box; }
 }
 `;
 
@@ -132,21 +133,3 @@ export function slotTabs(root, state, { onSwitch = () => {}, notice = "" } = {})
   root.replaceChildren(style, box);
   if (focused !== null) tabs.find((tab) => tab.getAttribute("data-slot") === focused)?.focus();
 }
-
-export default {
-  /** @param {{model: any, el: HTMLElement}} context */
-  render({ model, el }) {
-    const draw = () =>
-      slotTabs(el, model.get("state"), {
-        notice: model.get("notice"),
-        onSwitch: (id) => model.send({ kind: "switch", slot: id }),
-      });
-    model.on("change:state", draw);
-    model.on("change:notice", draw);
-    draw();
-    return () => {
-      model.off("change:state", draw);
-      model.off("change:notice", draw);
-    };
-  },
-};

@@ -20,25 +20,30 @@ const COLORS = {
   media: "#a8794f",
 };
 
+// Each rule outweighs those of JupyterLab for what stands in an HTML output.
 const STYLE = `
 .am-budget { font: var(--jp-ui-font-size1, 13px)/1.4 var(--jp-ui-font-family, system-ui, sans-serif);
   color: var(--jp-ui-font-color1, var(--vscode-foreground, CanvasText)); margin: 4px 0; max-width: 720px; }
-.am-budget p { margin: 0; overflow-wrap: anywhere; }
-.am-budget__notes { color: var(--jp-ui-font-color2, inherit); font-size: .9em; }
-.am-budget__bar { position: relative; display: flex; height: 16px; margin: 6px 0 4px; border-radius: 3px;
+.am-budget p.am-budget__head, .am-budget p.am-budget__notes { margin: 0; overflow-wrap: anywhere; }
+.am-budget .am-budget__notes { color: var(--jp-ui-font-color2, inherit); font-size: .9em; }
+.am-budget .am-budget__bar { position: relative; display: flex; height: 16px; margin: 6px 0 4px; border-radius: 3px;
   background: var(--jp-layout-color2, rgba(128, 128, 128, .2));
   box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5)); }
-.am-budget__part { min-width: 2px; }
-.am-budget__part:first-child { border-radius: 3px 0 0 3px; }
-.am-budget__mark { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px;
+.am-budget .am-budget__part { min-width: 2px; }
+.am-budget .am-budget__part:first-child { border-radius: 3px 0 0 3px; }
+.am-budget .am-budget__free { margin-left: auto; }
+.am-budget .am-budget__reserve { border-radius: 0 3px 3px 0; }
+.am-budget .am-budget__reserve, .am-budget .am-budget__swatch--reserve {
+  background: repeating-linear-gradient(135deg, var(--jp-border-color1, rgba(128, 128, 128, .5)) 0 2px, transparent 2px 6px); }
+.am-budget .am-budget__mark { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px;
   background: var(--jp-ui-font-color1, currentColor); }
-.am-budget__legend { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr));
+.am-budget ul.am-budget__legend { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr));
   gap: 2px 16px; list-style: none; margin: 6px 0; padding: 0; }
-.am-budget__item { display: flex; align-items: baseline; gap: 6px; }
-.am-budget__swatch { flex: none; width: 10px; height: 10px; border-radius: 2px; }
-.am-budget__swatch--free { box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5));
+.am-budget .am-budget__item { display: flex; align-items: baseline; gap: 6px; }
+.am-budget .am-budget__swatch { flex: none; width: 10px; height: 10px; border-radius: 2px; }
+.am-budget .am-budget__swatch--free { box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5));
   background: var(--jp-layout-color2, rgba(128, 128, 128, .2)); }
-.am-budget__tokens { margin-left: auto; font-variant-numeric: tabular-nums; }
+.am-budget .am-budget__tokens { margin-left: auto; font-variant-numeric: tabular-nums; }
 `;
 
 /** @param {number} count */
@@ -108,9 +113,21 @@ export function tokenBudget(root, state) {
     swatch.style.setProperty("background", color);
     item(swatch, partLabel(part.name), part.tokens);
   }
-  const free = make("span", "swatch");
-  free.className += " am-budget__swatch--free";
-  item(free, "free", budget.free);
+  // What is free ends at the threshold; behind it stands what is kept for the answer.
+  const kept = Math.max(0, budget.window - Math.max(budget.threshold, budget.used));
+  const isOver = budget.used > budget.threshold;
+  for (const [name, label, tokens] of [
+    ["free", "free before the threshold", budget.free],
+    ["reserve", isOver ? "left of the reserve" : "reserve", kept],
+  ]) {
+    const piece = make("span", name);
+    piece.style.setProperty("width", share(tokens));
+    piece.setAttribute("title", `${label}: ${grouped(tokens)} tokens`);
+    bar.append(piece);
+    const swatch = make("span", "swatch");
+    swatch.className += ` am-budget__swatch--${name}`;
+    item(swatch, label, tokens);
+  }
   const mark = make("span", "mark");
   mark.style.setProperty("left", share(budget.threshold));
   mark.setAttribute("title", `compacts past ${grouped(budget.threshold)} tokens`);
@@ -121,13 +138,3 @@ export function tokenBudget(root, state) {
   const notes = [`compacts past ${grouped(budget.threshold)} · ${source}`, ...others];
   box.append(make("p", "head", head), bar, legend, ...notes.map((note) => make("p", "notes", note)));
 }
-
-export default {
-  /** @param {{model: any, el: HTMLElement}} context */
-  render({ model, el }) {
-    const draw = () => tokenBudget(el, model.get("state"));
-    model.on("change:state", draw);
-    draw();
-    return () => model.off("change:state", draw);
-  },
-};

@@ -1,0 +1,90 @@
+// Live views: a view drawn in the outputs that were made for it, for as long as its kernel answers.
+// Stands after a view's source in what anywidget loads (agent_magics/notebook/widgets.py).
+//
+// An output holds static HTML in an element with the model's class, and no widget: where the kernel
+// is gone (reopened, restarted, GitHub) that HTML is simply what is seen, while JupyterLab would
+// prefer a widget to it and then not find its model. So nothing is displayed by the widget; its
+// model, made by the comm alone, looks for its outputs in the page and draws beside the static HTML.
+
+const DRAWN = "agent-magics-drawn";
+
+/** @param {Element} output */
+const drawnIn = (output) => [...output.children].find((child) => child.className === DRAWN) ?? null;
+
+/** Show an output's static HTML, or hide it. @param {Element} output @param {boolean} shows */
+function showStill(output, shows) {
+  for (const child of output.children) {
+    if (child.className !== DRAWN) child.style.setProperty("display", shows ? "" : "none");
+  }
+}
+
+/**
+ * Name the kernel that answers for a model, where its manager tells (JupyterLab's does): none when
+ * the notebook was closed, which ends no model, or the kernel was shut down; another one after that.
+ * @param {any} model
+ */
+function kernelOf(model) {
+  const manager = model.widget_manager;
+  return manager?.isDisposed ? undefined : manager?.kernel?.id;
+}
+
+/**
+ * Make a widget of a view: `draw(root, state, {notice, onSwitch})` draws it, again at each change.
+ * Outputs may come, go and come back (JupyterLab takes cells out of the page that are out of sight);
+ * none is held on to.
+ * @param {(root: HTMLElement, state: any, options: object) => void} draw
+ */
+export function live(draw) {
+  /** @param {{model: any}} context */
+  function initialize({ model }) {
+    const outputs = document.getElementsByClassName(model.get("anchor"));
+    const kernel = kernelOf(model);
+    const versions = new WeakMap();
+    let version = 0;
+
+    const drawStale = () => {
+      if (kernelOf(model) !== kernel) {
+        end();
+        return;
+      }
+      for (const output of outputs) {
+        let root = drawnIn(output);
+        if (root === null) {
+          root = document.createElement("div");
+          root.className = DRAWN;
+          output.append(root);
+          showStill(output, false);
+        }
+        if (versions.get(root) === version) continue;
+        versions.set(root, version);
+        draw(root, model.get("state"), {
+          notice: model.get("notice"),
+          onSwitch: (id) => model.send({ kind: "switch", slot: id }),
+        });
+      }
+    };
+    const changed = () => {
+      version += 1;
+      drawStale();
+    };
+    const page = new MutationObserver(drawStale);
+    const end = () => {
+      page.disconnect();
+      model.off("change:state", changed);
+      model.off("change:notice", changed);
+      model.off("comm_live_update", end);
+      for (const output of outputs) {
+        drawnIn(output)?.remove();
+        showStill(output, true);
+      }
+    };
+
+    model.on("change:state", changed);
+    model.on("change:notice", changed);
+    model.on("comm_live_update", end); // JupyterLab: the kernel restarts
+    page.observe(document.body, { childList: true, subtree: true });
+    drawStale();
+    return end;
+  }
+  return { initialize };
+}
