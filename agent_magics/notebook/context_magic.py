@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
-from agent_magics.core.errors import NothingToCompact, SessionNotFound
+from agent_magics.core.errors import NothingToCompact
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.host import somebody_there
@@ -90,7 +90,4 @@ def run_context(seat: Seat, given: Given) -> None:
         return
     budget = budget_state(session.context_info(slot), is_exact=somebody_there())
     text, html = budget_text(budget), budget_html(budget)
-    if budget.slot == session.current_slot:
-        show(text=text, html=html, widget=lambda: seat.views().budget())
-    else:
-        say(text)
+    show(text=text, html=html, widget=lambda: seat.views().budget(budget.slot))
