@@ -39,6 +39,7 @@ PROBE_S = 2.0
 PROVIDER_IDS = ("openai", "ollama", "lmstudio", "llamacpp", "embedded", "scripted")
 LOCAL_IDS = ("ollama", "lmstudio", "llamacpp")
 EMBEDDED_SPEC = "embedded:smollm2-135m"
+NO_MODEL = "none:found"  # what a session is built on where there is no model
 REMEDIES = (
     'set OPENAI_API_KEY, start Ollama, or run "%agent model pull" for the small demo model (93 MB).'
 )
@@ -174,6 +175,8 @@ def shown_model(spec: str) -> str:
 
     `scripted:/home/me/answers.yaml` is shown as `scripted:answers.yaml`; other names stay whole.
     """
+    if spec == NO_MODEL:
+        return "no model"
     provider, _, rest = spec.partition(":")
     name, at, address = rest.partition("@http")
     if provider == "scripted" or _PATH_LIKE.match(name) or name.lower().endswith(".gguf"):

@@ -27,10 +27,11 @@ from agent_magics.notebook.answer import Answer
 from agent_magics.notebook.arguments import Given, help_text
 from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
-from agent_magics.notebook.context_magic import run_compact, run_context, run_sessions
+from agent_magics.notebook.context_magic import run_compact, run_context
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.sessions_magic import run_sessions
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.transform import InputTransformer
@@ -113,7 +114,7 @@ class AgentMagics(Magics):
             slots=self.seat.slot_names, models=self.seat.model_names
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
-        self.observe(self._settings_changed, ["model", "session", "store"])
+        self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(lambda _: self.seat.forget(stays=True), COMPACTION_SETTINGS)
 
     def attach(self) -> None:
@@ -217,12 +218,6 @@ class AgentMagics(Magics):
             reserve_tokens=self.reserve_tokens,
             keep_recent_tokens=self.keep_recent_tokens,
         )
-
-    def _settings_changed(self, change: dict[str, Any]) -> None:
-        """What is named now holds from the next use on; the session before it is closed."""
-        if change["name"] == "model" and change["new"]:
-            self.seat.want_model()
-        self.seat.forget()
 
 
 def load(shell: InteractiveShell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from agent_magics.core.errors import ModelError
 from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.seat import Seat
@@ -17,8 +18,7 @@ MEGABYTE = 1_000_000
 
 def list_models(seat: Seat) -> None:
     """Say which model is used, which others can be asked, and how to choose one."""
-    session = seat.opened
-    say(f"in use: {shown_model(session.model)}" if session else seat.greeting())
+    say(f"in use: {in_use(seat)}")
     lines = seat.bridge.run(lambda: reachable(os.environ))
     seat.seen_models = tuple(info.spec for line in lines for info in line.models)
     width = max(len(line.provider) for line in lines)
@@ -26,6 +26,14 @@ def list_models(seat: Seat) -> None:
         say(f"  {line.provider:<{width}}  {line.note}")
         _say_models(line)
     say("%agent model PROVIDER:NAME uses another for this session")
+
+
+def in_use(seat: Seat) -> str:
+    """Name the model that the session asks; where there is none, say why."""
+    try:
+        return shown_model(seat.model_in_use())
+    except ModelError as error:
+        return f"none. {error.message}"
 
 
 def choose_model(seat: Seat, spec: str) -> None:

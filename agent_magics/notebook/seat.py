@@ -2,6 +2,7 @@
 
 Which (decision 46): the one that is named, else the one that this Jupyter kernel or this notebook
 used last, else a new one; with nobody there always a new one, unless it is named.
+Which model it asks is `model_choice`'s affair.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfig
-from agent_magics.core.errors import SessionNotFound
+from agent_magics.core.errors import SessionLocked, SessionNotFound
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger.peek import peek
+from agent_magics.ledger.peek import Peek, notebooks_in, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.bridge import (
     Bridge,
@@ -29,9 +30,11 @@ from agent_magics.notebook.bridge import (
     somebody_there,
 )
 from agent_magics.notebook.host import execution_token
+from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.rerun import is_same_cell, maker_of
+from agent_magics.notebook.showing import say
 from agent_magics.notebook.tools import tools_in
-from agent_magics.settings import Settings, model_label, providers_for, resolve_model
+from agent_magics.settings import NO_MODEL, Settings, model_label, providers_for, resolve_model
 
 if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.ledger.store import SqlStore
@@ -94,8 +97,9 @@ class Seat:
         self._compaction = compaction
         self._left: str | None = None
         self._went_back_in: str | None = None
-        self._chosen: str | None = None
-        self._wants_model = False
+        self._model = ModelChoice(lambda: settings().model)
+        self._is_elsewhere = False
+        self._news: list[str] = []
         self._agent: Agent | None = None
         self._session: Session | None = None
         self._store: SqlStore | None = None
@@ -107,8 +111,35 @@ class Seat:
         return None if self._session is None or self._session.is_closed else self._session
 
     def session(self) -> Session:
-        """Give the session, opened if need be. Call it on the main thread."""
-        return self.opened or self.bridge.run(self._opened)
+        """Give the session, opened if need be, with the model that is named now.
+
+        What came of changed settings is said, once. Call it on the main thread.
+        """
+        session = self.opened
+        if session is None or self._model.is_changed():
+            session = self.bridge.run(self._opened)
+        for line in self._news:
+            say(line)
+        self._news.clear()
+        return session
+
+    def check_model(self, slot: str | None = None) -> None:
+        """Raise `ModelError` where no model would answer in a slot; first look for one again."""
+        session = self.session()
+        if session.slot_config(slot).model is None and self._model.is_missing(session):
+            self.bridge.run(self._find_again)
+
+    def model_in_use(self) -> str:
+        """Give the spec of the model that the session asks, or will; raises `ModelError`."""
+        if self.opened is None:
+            found = self._glance()
+            stored = found.model if found else None
+            return self.bridge.run(
+                lambda: resolve_model(self._model.named() or stored, environ=os.environ)
+            ).spec
+        if self._model.is_missing(self.session()):
+            self.bridge.run(self._find_again)
+        return self.session().model
 
     def views(self) -> Views:
         """Give the live widgets of the session."""
@@ -163,20 +194,10 @@ class Seat:
 
     def greeting(self) -> str:
         """Say in one line which model and session this notebook has; asks no network (D 59)."""
-        settings = self._settings()
-        place = Place.here(settings.session)
-        found = peek(path_of(settings.store), place.keys)
-        if found is None:
-            name = place.title
-            session = f'session "{name}" new' if name else "new session"
-        else:
-            counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
-            session = (
-                f'session "{found.title or found.session_id}" resumed: {counts},'
-                f" in {found.current_slot}"
-            )
-        model = model_label(os.environ, settings.model)
-        return f"agent_magics · {model} · {session} · {GREETING_HELP}"
+        found = self._glance()
+        named = self._model.named() or (found.model if found else None)
+        model = model_label(os.environ, named)
+        return f"agent_magics · {model} · {self._session_line(found)} · {GREETING_HELP}"
 
     async def agent(self) -> Agent:
         """Give the agent, built if need be."""
@@ -188,8 +209,10 @@ class Seat:
             from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
 
             settings = self._settings()
-            choice = await resolve_model(settings.model or self._chosen, environ=os.environ)
-            builder = AgentBuilder(await self._config(settings, choice.spec))
+            default = await self._model.default()
+            builder = AgentBuilder(await self._config(settings, default))
+            if default == NO_MODEL:
+                builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
@@ -208,12 +231,26 @@ class Seat:
             context_limit=settings.context_limit,
         )
 
-    async def move(self, session_id: str, *, take: bool = False, readonly: bool = False) -> Session:
-        """Leave the session and use another one here; raises as `Agent.resume_session`."""
+    def notebooks(self) -> dict[str, str]:
+        """Tell which notebook used each session last, by session id."""
+        return notebooks_in(path_of(self._settings().store))
+
+    async def move(
+        self, session_id: str, name: str, *, take: bool = False, readonly: bool = False
+    ) -> Session:
+        """Leave the session and use another one here; raises as `Agent.resume_session`.
+
+        `name` is how the person calls it.
+        """
         agent = await self.agent()
         await self._leave()
-        self._session = await agent.resume_session(session_id, take=take, readonly=readonly)
+        try:
+            self._session = await agent.resume_session(session_id, take=take, readonly=readonly)
+        except SessionLocked as error:
+            raise SessionLocked(name, error.holder) from None
         await self._bind(Place.here(None), self._session)
+        self._is_elsewhere = False
+        await self._apply_model(self._session)
         return self._session
 
     def choose_model(self, spec: str) -> str:
@@ -225,13 +262,15 @@ class Seat:
             choice = await resolve_model(spec, environ=os.environ)
             session = await self._opened()
             await session.set_model(choice.spec)
+            self._model.chosen(session)
             return choice.spec
 
         return self.bridge.run(choose)
 
-    def want_model(self) -> None:
-        """Remember that the setting was changed here: it holds for the session that opens next."""
-        self._wants_model = True
+    def move_elsewhere(self) -> None:
+        """Close the session: another one or another store is named; the next use says which."""
+        self._is_elsewhere = True
+        self.forget()
 
     def forget(self, *, stays: bool = False) -> None:
         """Close the session and drop what was built: settings have changed, or we are unloaded.
@@ -245,11 +284,27 @@ class Seat:
         if self._agent is not None:
             self.bridge.run(self._shut_down)
 
+    def _glance(self) -> Peek | None:
+        settings = self._settings()
+        return peek(path_of(settings.store), Place.here(settings.session).keys)
+
+    def _session_line(self, found: Peek | None) -> str:
+        if found is None:
+            name = Place.here(self._settings().session).title
+            return f'session "{name}" new' if name else "new session"
+        counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
+        name = found.title or found.session_id
+        return f'session "{name}" resumed: {counts}, in {found.current_slot}'
+
     async def _opened(self) -> Session:
-        return self.opened or await self._open()
+        session = self.opened or await self._open()
+        if self._model.is_changed():
+            await self._apply_model(session)
+        return session
 
     async def _open(self) -> Session:
         place = Place.here(self._settings().session)
+        line = self._session_line(self._glance()) if self._is_elsewhere else None
         agent = await self.agent()
         session = await self._resumed(agent, place)
         if session is None:
@@ -257,16 +312,31 @@ class Seat:
                 SessionConfig(session_id=place.named, title=place.title)
             )
         try:
-            if self._wants_model:
-                await session.set_model(agent.config.default_model)
             await self._bind(place, session)
+            await self._apply_model(session)
         except BaseException:  # interrupted, too: what isn't bound would not be found again
             await session.close()
             raise
-        self._wants_model = self.has_switched = False
+        if line:
+            self._news.insert(0, line)
+        self._is_elsewhere = self.has_switched = False
         self._left = None
         self._session = session
         return session
+
+    async def _apply_model(self, session: Session) -> None:
+        line = await self._model.apply(session)
+        if line:
+            self._news.append(line)
+
+    async def _find_again(self) -> None:
+        """Take in a model that is there by now; raises `ModelError` where there still is none."""
+        await self._model.find()
+        if self._model.named() is None:
+            self._left = self.opened.session_id if self.opened else None
+            await self._shut_down()  # what is built next has it as its default
+        else:
+            await self._apply_model(await self._opened())
 
     async def _resumed(self, agent: Agent, place: Place) -> Session | None:
         assert self._store is not None
@@ -277,6 +347,8 @@ class Seat:
                 return await agent.resume_session(name)
             except SessionNotFound:
                 continue
+            except SessionLocked as error:
+                raise SessionLocked(await _shown_name(agent, name), error.holder) from None
         return None
 
     async def _bind(self, place: Place, session: Session) -> None:
@@ -300,6 +372,13 @@ class Seat:
             await agent.shutdown()
         if store is not None:
             await store.aclose()
+
+
+async def _shown_name(agent: Agent, session_id: str) -> str:
+    """Name a session by its title, as people know it; by its id where others have that title."""
+    titles = {each.session_id: each.title for each in await agent.find_sessions("")}
+    title = titles.get(session_id)
+    return title if title and list(titles.values()).count(title) == 1 else session_id
 
 
 def _import_engine() -> None:
