@@ -13,10 +13,11 @@ from agent_magics.core.messages import UserInput
 from agent_magics.core.slots import Readonly
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.answer import Answer
-from agent_magics.notebook.arguments import Given, first_word, parse
+from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, parse
 from agent_magics.notebook.bridge import cell_origin
-from agent_magics.notebook.fill import fill
-from agent_magics.notebook.models import choose_model, list_models, pull_model
+from agent_magics.notebook.fill import Filled, fill
+from agent_magics.notebook.models import choose_model, in_use, list_models, pull_model
+from agent_magics.notebook.near_miss import command_of, near_miss
 from agent_magics.notebook.rerun import last_prompt, redo_last, rewind_cell, undo_last
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say
@@ -29,17 +30,21 @@ LAST = "agent_last"
 def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | None:
     """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt.
 
-    `names` are what a prompt's `{{expr}}` may use.
+    `names` are what a prompt's `{{expr}}` may use. Raises `UsageError` where a short line is
+    nearly a one-liner (`near_miss`).
     """
     command = _one_liner(line)
     if command is not None:
         return command(seat)
+    missed = near_miss(line)
+    if missed is not None:
+        raise UsageError(missed)
     given = parse(catalogue.ASK, line)
     if given.wants_help:
         say(catalogue.magic("agent").help)
         return None
     if not given.text and not given.options:
-        say(seat.greeting())
+        say(f"in use: {in_use(seat)} · write what to ask behind %agent or below %%agent")
         return None
     return _ask(seat, given, given.text, names)
 
@@ -57,11 +62,12 @@ def run_agent_cell(seat: Seat, line: str, body: str, names: dict[str, Any]) -> A
 
 
 def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer:
-    prompt = text if given.has("--raw") else fill(text, names)
+    filled = Filled(text=text) if given.has("--raw") else fill(text, names)
     out = _variable(given.value("--out"))
     answer = ask(
         seat,
-        UserInput.of(prompt),
+        UserInput.of(filled.text),
+        warning=filled.warning,
         slot=given.value("--slot"),
         model=given.value("--model"),
         keeps_going=given.has("--keep-going"),
@@ -75,22 +81,30 @@ def ask(
     seat: Seat,
     prompt: UserInput,
     *,
+    warning: str | None = None,
     slot: str | None = None,
     model: str | None = None,
     keeps_going: bool = False,
 ) -> Answer:
-    """Ask in a slot and show the turn; everything is checked before anything changes."""
-    session = seat.session()
-    if isinstance(session.slot_config(slot).mode, Readonly):
-        raise SlotReadonly(slot or session.current_slot)
-    if model is not None:
+    """Ask in a slot and show the turn; everything is checked before anything changes.
+
+    `warning` is said above the answer.
+    """
+    if isinstance(seat.session().slot_config(slot).mode, Readonly):
+        raise SlotReadonly(slot or seat.session().current_slot)
+    if model is None:
+        seat.check_model(slot)
+    else:
         model = seat.whole_model(model)
+    session = seat.session()
     origin = cell_origin()
     if origin is not None and seat.may_go_back():
         _go_back(seat, slot)
     turn = seat.bridge.run(
         lambda: session.send_message(prompt, slot=slot, model=model, origin=origin)
     )
+    if warning:
+        say(warning)
     answer = Answer(show_turn(seat, turn, keeps_going=keeps_going))
     seat.shell.user_ns[LAST] = answer
     return answer
@@ -112,6 +126,7 @@ def _go_back(seat: Seat, slot: str | None) -> None:
 
 
 def _retry(seat: Seat) -> Answer:
+    seat.check_model()
     session = seat.session()
     slot = session.current_slot
     prompt = last_prompt(session.history(slot))
@@ -160,6 +175,10 @@ def _one_liner(line: str) -> Callable[[Seat], Answer | None] | None:
     found = _ONE_LINERS.get(words)
     if found is not None:
         return found
+    before, _, last = words.rpartition(" ")
+    command = command_of(before) if last in HELP else None
+    if command is not None:
+        return lambda _: say(help_text((command,), catalogue.magic("agent").about))
     first, rest = first_word(line)
     if first == "model" and _is_spec(rest):
         return lambda seat: choose_model(seat, rest.strip().strip("\"'"))

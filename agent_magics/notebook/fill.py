@@ -1,6 +1,7 @@
 r"""`{{expr}}` in prompts: filled from the kernel's namespace when it is Python (D 53).
 
-Text between the braces that isn't an expression stays as it is; so does `\{{`.
+Text between the braces that isn't an expression stays as it is; so does `\{{`. Where it was
+plainly meant as code (a variable of the kernel, or a call, subscript or attribute) that is said.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from types import CodeType
 from typing import Any
 
 from agent_magics.core.errors import InputValidation
+from agent_magics.core.messages import Value
 from agent_magics.notebook.values import value_text
 
 OPEN, CLOSE = "{{", "}}"
 MAX_EXPRESSION_CHARACTERS = 2_000
 MAX_CLOSES_TRIED = 16
+MAX_TOLD = 3
+MAX_TOLD_CHARACTERS = 80
+_CODE = re.compile(r"\s*(?P<name>[^\W\d]\w*)(?P<more>[.(\[])?")
 # The last name of a variable, an attribute or a subscript, alone or after an underscore.
 _SECRET = re.compile(
     r"(?:^|[._'\"\[])(?:api_?)?(?:key|token|password|passwd|secret|credential)s?(?:['\"]?\])?$",
@@ -26,13 +31,35 @@ _SECRET = re.compile(
 )
 
 
-def fill(text: str, namespace: dict[str, Any]) -> str:
+class Filled(Value):
+    """A prompt with its values. `unread`: what was meant as code and is none, as it was written."""
+
+    text: str
+    unread: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str | None:
+        """Say in one line what isn't Python; None where nothing is."""
+        if not self.unread:
+            return None
+        shown = ", ".join(f"{{{{{source}}}}}" for source in self.unread[:MAX_TOLD])
+        more = len(self.unread) - MAX_TOLD
+        shown += f" and {more} more" if more > 0 else ""
+        one = len(self.unread) == 1
+        return (
+            f"{shown} {'is' if one else 'are'} not Python and {'was' if one else 'were'} sent as "
+            + ("it stands" if one else "they stand")
+        )
+
+
+def fill(text: str, namespace: dict[str, Any]) -> Filled:
     """Put values in the place of every `{{expr}}` of `text`.
 
     Strings go in as they are, other values as `value_text` shows them. Raises `InputValidation`
     where a name is unknown or the expression fails; nothing has been sent then.
     """
     made: list[str] = []
+    unread: dict[str, None] = {}
     position = 0
     while (start := text.find(OPEN, position)) >= 0:
         if text[start - 1 : start] == "\\":
@@ -42,13 +69,24 @@ def fill(text: str, namespace: dict[str, Any]) -> str:
         found = _expression(text, start + len(OPEN))
         made.append(text[position:start])
         if found is None:
+            unread.update(dict.fromkeys(_meant_as_code(text, start + len(OPEN), namespace)))
             made.append(OPEN)
             position = start + len(OPEN)
         else:
             code, position = found
             source = text[start + len(OPEN) : position - len(CLOSE)]
             made.append(_shown(code, source.strip(), namespace))
-    return "".join([*made, text[position:]])
+    return Filled(text="".join([*made, text[position:]]), unread=tuple(unread))
+
+
+def _meant_as_code(text: str, start: int, namespace: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give what stands between the braces, if it begins as an expression on the kernel does."""
+    end = text.find(CLOSE, start, start + MAX_TOLD_CHARACTERS)
+    source = text[start:end] if end >= 0 else ""
+    begin = _CODE.match(source)
+    if begin is None or "\n" in source or not (begin["more"] or begin["name"] in namespace):
+        return ()
+    return (source.strip(),)
 
 
 def _expression(text: str, start: int) -> tuple[CodeType, int] | None:
@@ -108,5 +146,5 @@ def _undefined(source: str, error: NameError, namespace: Mapping[str, Any]) -> s
         f"; did you mean {near[0]}?" if near else "; write \\{{ or --raw to send it as it stands."
     )
     asked = f"{{{{{source}}}}}"
-    what = f"{asked} is not defined" if name == source else f"{asked} uses {name}, not defined"
+    what = f"{asked} is not defined" if name == source else f"{name} is not defined ({asked})"
     return f"{what}{hint} Nothing was sent."

@@ -13,6 +13,7 @@ import pytest
 from agent_magics.core.errors import InputValidation
 from agent_magics.notebook.fill import fill
 from agent_magics.notebook.values import value_text
+from tests.notebook.conftest import Notebook
 
 
 class Shy:
@@ -54,7 +55,7 @@ NAMESPACE: dict[str, Any] = {
 )
 def test_only_expressions_are_filled(text: str, filled: str) -> None:
     """Text between braces that Python can't read stays, strings go in as they are."""
-    assert fill(text, dict(NAMESPACE)) == filled
+    assert fill(text, dict(NAMESPACE)).text == filled
 
 
 @pytest.mark.req("N2", "dec53")
@@ -63,7 +64,9 @@ def test_only_expressions_are_filled(text: str, filled: str) -> None:
     [
         ("{{pricess}}", "{{pricess}} is not defined; did you mean prices? Nothing was sent."),
         ("{{zzz}}", "{{zzz}} is not defined; write \\{{ or --raw to send it as it stands."),
-        ("{{len(nam)}}", "{{len(nam)}} uses nam, not defined; did you mean name?"),
+        ("{{len(nam)}}", "nam is not defined ({{len(nam)}}); did you mean name?"),
+        ("{{tabel.columns}}", "tabel is not defined ({{tabel.columns}}); did you mean table?"),
+        ("{{df.columns}}", "df is not defined ({{df.columns}}); write \\{{ or --raw to send it"),
         ("{{leave()}}", "{{leave()}} failed (SystemExit: 3). Nothing was sent."),
         ("{{1/0}}", "{{1/0}} failed (ZeroDivisionError: division by zero). Nothing was sent."),
     ],
@@ -73,6 +76,42 @@ def test_what_can_not_be_read_is_said(text: str, says: str) -> None:
     with pytest.raises(InputValidation) as caught:
         fill(text, dict(NAMESPACE))
     assert says in caught.value.message
+
+
+@pytest.mark.req("N2", "dec53")
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ("{{prices[}}", ("prices[",)),
+        ("{{ name + }} and {{prices[0}} and {{ name + }}", ("name +", "prices[0")),
+        ("{{unknown[}}", ("unknown[",)),
+        ("{{len(prices}}", ("len(prices",)),
+        ("{{name:>10}}", ("name:>10",)),
+        ("{{name}} {{prices[0]}}", ()),
+        ("{{user name}}", ()),
+        ("{{# each item }}x{{/each}}", ()),
+        ('{{"a": 1}}', ()),
+        ("{{% if name %}}", ()),
+        ("{{name", ()),
+        (r"\{{prices[}}", ()),
+    ],
+)
+def test_what_was_meant_as_code_and_is_none_is_told(text: str, unread: tuple[str, ...]) -> None:
+    """It begins with a variable of the kernel, or with a call, a subscript or an attribute."""
+    filled = fill(text, dict(NAMESPACE))
+    assert filled.unread == unread
+    assert (filled.warning is None) == (not unread)
+
+
+@pytest.mark.req("N2", "dec53")
+def test_the_warning_is_a_line_above_the_answer(notebook: Notebook) -> None:
+    """It is sent as it stands; `--raw` is silent."""
+    said = notebook.run("df = [1]\n%agent {{df[}}")
+    assert said.startswith("{{df[}} is not Python and was sent as it stands\n")
+    assert notebook.view()[0] == "{{df[}}"
+    assert "not Python" not in notebook.run("%agent --raw {{df[}}")
+    said = notebook.run("%agent {{a[}} {{b[}} {{c[}} {{d[}}")
+    assert "{{a[}}, {{b[}}, {{c[}} and 1 more are not Python and were sent as they stand\n" in said
 
 
 @pytest.mark.req("dec56")
@@ -102,14 +141,14 @@ def test_what_is_called_like_a_secret_is_not_sent(source: str) -> None:
 def test_what_only_sounds_like_a_secret_is_sent(source: str) -> None:
     """Counts, lists and what was made of a name."""
     names = {"tokens": 12, "monkey": "a", "key": "month", "keys": ["a", "b"]}
-    assert fill(f"{{{{{source}}}}}", names) in {"12", "a", "MONTH", "['a', 'b']"}
+    assert fill(f"{{{{{source}}}}}", names).text in {"12", "a", "MONTH", "['a', 'b']"}
 
 
 @pytest.mark.req("dec53")
 def test_many_open_braces_take_little_time() -> None:
     """Text that is all braces is scanned in bounded steps and stays as it is."""
     text = "{{" * 20_000
-    assert fill(text, {}) == text
+    assert fill(text, {}).text == text
 
 
 @pytest.mark.req("dec53")
