@@ -26,6 +26,7 @@ from agent_magics.core.slots import Slot
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
+REPLACED = "the turn that took its place left the view"
 NOT_REWOUND = "memory, files and variables stay as they are"
 
 
@@ -119,7 +120,8 @@ async def redo_last(session: Session, state: SessionState) -> str:
     await session.rewind(slot, to_seq=to_seq, undoes=found.undoes)
     after = len(session.turns(slot))
     turns = f"{after:,} turn{'' if after == 1 else 's'}"
-    return f"{slot} has {turns} in view again (was {len(before):,})"
+    again = f"{slot} has {turns} in view again (was {len(before):,})"
+    return again if found.to_seq is None else f"{again}; {REPLACED}"
 
 
 def earlier_of(
@@ -166,14 +168,13 @@ def last_prompt(history: Sequence[LedgerEvent]) -> UserMessage:
 
 
 def _left(later: int, *, text_changed: bool) -> str | None:
-    hint = "; a new cell continues the conversation instead" if text_changed else ""
-    if later:
-        what = f"{later:,} later turn{'' if later == 1 else 's'} left the view"
-        them = "it" if later == 1 else "them"
-        return f"{what} (%agent redo brings {them} back){hint}"
-    if text_changed:
-        return f"the earlier answer of this cell left the view (%agent redo brings it back){hint}"
-    return None
+    if not later and not text_changed:
+        return None
+    is_one = later <= 1
+    turns = f"{later:,} later turn{'' if is_one else 's'}" if later else "this cell's earlier turn"
+    it = "it" if is_one else "them"
+    hint = f"; to ask after {it}, use a new cell" if text_changed else ""
+    return f"{turns} left the view (%agent redo brings {it} back){hint}"
 
 
 def _living(state: SessionState, slot_id: str) -> Slot | None:

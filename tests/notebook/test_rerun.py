@@ -47,12 +47,40 @@ def test_a_cell_that_runs_again_takes_its_turns_place(notebook: Notebook) -> Non
 
 @pytest.mark.req("N9", "dec51")
 def test_a_cell_whose_text_changed_is_told_of_new_cells(notebook: Notebook) -> None:
-    """People use one cell as a chat box; the line says what continues instead."""
+    """People use one cell as a chat box; the line says what continues the conversation."""
     notebook.run("%agent one", cell="a")
     said = notebook.run("%agent another", cell="a")
-    assert "a new cell continues the conversation instead" in said
+    assert (
+        "this cell's earlier turn left the view (%agent redo brings it back);"
+        " to ask after it, use a new cell\n"
+    ) in said
     assert notebook.view() == ["another", "answer 2"]
     assert "left the view" not in notebook.run("%agent another", cell="a")
+
+
+@pytest.mark.req("N9", "dec51")
+def test_later_turns_and_a_changed_text_are_told_in_one_line(notebook: Notebook) -> None:
+    """How many left, how they come back, and where to ask after them."""
+    for cell in ("a", "b", "c"):
+        notebook.run(f"%agent {cell}", cell=cell)
+    assert (
+        "2 later turns left the view (%agent redo brings them back);"
+        " to ask after them, use a new cell\n"
+    ) in notebook.run("%agent changed", cell="a")
+
+
+@pytest.mark.req("N9", "dec54")
+def test_redo_after_a_rerun_says_what_left(notebook: Notebook) -> None:
+    """The newer turn goes when the earlier one comes back: one step, told."""
+    for text in ("one", "two", "three"):
+        notebook.run(f"%agent {text}", cell="a")
+    said = notebook.run("%agent redo", cell="b")
+    assert "1 turn in view again (was 1); the turn that took its place left the view\n" in said
+    assert notebook.view() == ["two", "answer 2"]
+    notebook.run("%agent redo", cell="b", fails=True)
+    assert notebook.view() == ["two", "answer 2"]
+    notebook.run("%agent undo", cell="b")
+    assert "left the view" not in notebook.run("%agent redo", cell="b")
 
 
 @pytest.mark.req("N9", "dec51")

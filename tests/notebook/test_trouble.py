@@ -179,6 +179,31 @@ def test_current_without_the_extension_says_what_to_do(shell: Any) -> None:
         agent_magics.current()
 
 
+@pytest.mark.req("N9", "dec44")
+def test_a_session_that_is_only_looked_at_says_so(notebook: Notebook) -> None:
+    """By the title that the person typed, without a kernel that has it."""
+    notebook.run("%agent hello there")
+    notebook.run('%sessions open "hello there" --readonly')
+    for source in ("%%agent\nmore", "%slot new x", "%agent model scripted:x"):
+        assert notebook.run(source, fails=True) == (
+            'Session "hello there" is read-only here: it was opened here to look at only.'
+            ' %sessions take "hello there" makes it writable.\n'
+        )
+    notebook.run('%sessions take "hello there"')
+    notebook.run("%agent more")
+
+
+@pytest.mark.req("N9")
+def test_a_title_of_two_sessions_asks_for_an_id(notebook: Notebook) -> None:
+    """Neither is taken by chance."""
+    for name in ("one", "two"):
+        notebook.run(f'%config AgentMagics.session = "{name}"')
+        notebook.run("import agent_magics\nawait agent_magics.current().set_title('same')")
+    said = notebook.run("%sessions open same", fails=True)
+    assert '2 sessions are called "same"; give an id: ' in said
+    notebook.run("%sessions open one")
+
+
 @pytest.mark.req("N2", "dec59")
 def test_without_any_model_a_sentence_lists_what_to_do(
     shell: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
