@@ -189,6 +189,8 @@ def _find(command: Command, flag: str) -> Option:
 def _check_words(command: Command, words: Sequence[str]) -> None:
     least = len(command.words) - command.optional
     if len(words) < least:
+        if command.form:
+            raise UsageError(f"%{command.name} needs more: %{command.usage}")
         missing = " and ".join(command.words[len(words) : least])
         raise UsageError(f"%{command.name} needs {missing}: %{command.usage}")
     if len(words) > len(command.words):

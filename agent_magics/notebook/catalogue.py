@@ -28,6 +28,7 @@ FOCUSED = Option(
 READONLY = Option(flag="--readonly", help="nothing may be added to it")
 SLOT_MODEL = Option(flag="--model", value="SPEC", help="the slot's own model", completes="model")
 SWITCH = Option(flag="--switch", help="go there")
+PROMPT_RAW = Option(flag="--raw", help="keep {{…}} in the body as it stands")
 KEEP = Option(flag="--keep", help="leave a slot that this cell made before as it is")
 OF_SLOT = Option(flag="--slot", value="NAME", help="another slot", completes="slot")
 
@@ -56,7 +57,7 @@ SLOT_NEW = Command(
     name="slot new",
     summary="make an empty slot; %%slot new takes the body as its system prompt",
     words=("NAME",),
-    options=(FOCUSED, READONLY, SLOT_MODEL, SWITCH, KEEP),
+    options=(FOCUSED, READONLY, SLOT_MODEL, SWITCH, KEEP, PROMPT_RAW),
 )
 SLOT_DERIVE = Command(
     name="slot derive",
@@ -66,6 +67,7 @@ SLOT_DERIVE = Command(
         Option(flag="--from", value="SLOT", help="the parent (this slot)", completes="slot"),
         Option(flag="--at", value="TURN", is_number=True, help="fork at the end of this turn"),
         FOCUSED,
+        READONLY,
         SWITCH,
         KEEP,
     ),
@@ -84,7 +86,7 @@ SLOT_MODE = Command(
     summary="what the model sees of a slot: full, focused N or readonly",
     words=("NAME", "MODE", "N"),
     optional=2,
-    form="[NAME] full|focused [N]|readonly",
+    form="[NAME] (full | focused [N] | readonly)",
     completes=("mode", "mode"),
 )
 SLOT_RENAME = Command(

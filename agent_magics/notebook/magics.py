@@ -28,6 +28,7 @@ from agent_magics.notebook.arguments import Given, help_text
 from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context
+from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
@@ -160,11 +161,13 @@ class AgentMagics(Magics):
             self._do("slot", line, run_slot)
 
     @no_var_expand
+    @needs_local_scope
     @cell_magic("slot")  # type: ignore[arg-type]  # IPython types its decorators so
     @_documented("slot")
-    def slot_cell(self, line: str, cell: str) -> None:
+    def slot_cell(self, line: str, cell: str, local_ns: dict[str, Any] | None = None) -> None:
+        names = self._names(local_ns)
         with _one_sentence():
-            self._do("slot", line, lambda seat, given: _slot_with_prompt(seat, given, cell))
+            self._do("slot", line, lambda seat, given: _slot_with_prompt(seat, given, cell, names))
 
     @no_var_expand
     @line_cell_magic
@@ -261,13 +264,16 @@ def _one_sentence() -> Iterator[None]:
         raise StoppedCell("stopped") from None
 
 
-def _slot_with_prompt(seat: Seat, given: Given, cell: str) -> None:
+def _slot_with_prompt(seat: Seat, given: Given, cell: str, names: dict[str, Any]) -> None:
     if given.command is not catalogue.SLOT_NEW:
         raise UsageError("Only %%slot new NAME takes a body: that slot's system prompt.")
     prompt = cell.removesuffix("\n")
     if not prompt.strip():
         raise UsageError("The body of %%slot new is empty; write the system prompt, or use %slot.")
-    new_slot(seat, given, prompt=prompt)
+    filled = Filled(text=prompt) if given.has("--raw") else fill(prompt, names)
+    new_slot(seat, given, prompt=filled.text)
+    if filled.warning:
+        say(filled.warning)
 
 
 def _drop(items: list[Any], item: object) -> None:

@@ -73,20 +73,22 @@ def _derive(seat: Seat, given: Given) -> None:
     else:
         replace = before is not None and seat.made_here(name)
         parent = given.value("--from") or _parent(session, before if replace else None)
-        strategy = _strategy(given)
+        strategy, mode = _strategy(given), _mode_of(given)
         at_seq = _end_of_turn(session, parent, given.number("--at"))
         origin = cell_origin()
-        seat.bridge.run(
-            lambda: session.derive_slot(
+
+        async def derive() -> None:
+            await session.derive_slot(
                 name, parent, strategy, at_seq=at_seq, replace=replace, origin=origin
             )
-        )
+            if isinstance(mode, Readonly):
+                await session.configure_slot(name, mode=mode)
+
+        seat.bridge.run(derive)
         made = _found(session, name)
         at = f" at turn {made.forked_at_turn}" if made and made.forked_at_turn is not None else ""
-        mode = mode_label(strategy.kept or Full())
-        _say_made(
-            given, f"{name} {'starts again' if replace else 'is new'}, {mode}, from {parent}{at}"
-        )
+        how = f"{'starts again' if replace else 'is new'}, {mode_label(mode)}"
+        _say_made(given, f"{name} {how}, from {parent}{at}")
     _maybe_switch(seat, given, name)
 
 
