@@ -75,7 +75,7 @@ def test_the_reserve_comes_from_the_nearest_setting(
     assert (limits.reserve, limits.threshold) == (reserve, 100_000 - reserve)
 
 
-@pytest.mark.req("dec30", "P7")
+@pytest.mark.req("dec30", "P7", "C20.14")
 @pytest.mark.parametrize(
     ("model", "agent", "slot", "learnt", "window"),
     [

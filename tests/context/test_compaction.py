@@ -272,7 +272,7 @@ def test_request_and_answer_fit_into_the_summarising_models_window(
         assert words(request.messages[1]).rstrip().endswith("</conversation>")
 
 
-@pytest.mark.req("C10")
+@pytest.mark.req("C10", "C20.13")
 def test_the_newest_material_is_kept_and_what_was_left_out_is_told() -> None:
     """The oldest messages go first, the one that doesn't fit is cut in its middle."""
     messages = [User(content=said(f"message {n} " + "word " * 200)) for n in range(20)]

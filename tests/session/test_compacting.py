@@ -52,7 +52,7 @@ async def long_session(bench: Bench, *steps: Any, turns: int = 4, **how: Any) ->
     return session
 
 
-@pytest.mark.req("C1", "C2", "C3", "C14", "C11")
+@pytest.mark.req("C1", "C2", "C3", "C14", "C11", "C20.1", "C20.3", "C20.4")
 def test_compacting_puts_a_summary_before_the_tail(bench: Bench) -> None:
     """The view is summary + newest turn; the log, its seqs and counts are what they were."""
 
@@ -99,7 +99,7 @@ def test_one_request_without_tools_asks_for_what_the_person_wants_kept(bench: Be
     asyncio.run(scene())
 
 
-@pytest.mark.req("C9")
+@pytest.mark.req("C9", "C20.5", "C20.6")
 def test_the_next_compaction_builds_on_the_one_before(bench: Bench) -> None:
     """The second source is the first summary and what is newly left behind, nothing older."""
 
@@ -250,7 +250,7 @@ def test_a_slot_is_busy_while_it_is_summarised(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("C13")
+@pytest.mark.req("C13", "C20.9")
 def test_a_stale_candidate_loses(bench: Bench) -> None:
     """A commit compares the slot's generation: the loser changes nothing and says so."""
 

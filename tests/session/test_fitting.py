@@ -11,7 +11,7 @@ from agent_magics.context.degrade import OMITTED
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
-from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget
+from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget, TurnBusy
 from agent_magics.core.messages import Message, ToolResult, text_of
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.session.session import Session
@@ -57,7 +57,7 @@ async def shown(session: Session, prompt: str) -> tuple[list[Any], Any]:
     return events, await turn.join()
 
 
-@pytest.mark.req("C4", "C14", "inv5", "inv9")
+@pytest.mark.req("C4", "C14", "inv5", "inv9", "C20.2", "C20.10")
 def test_the_trigger_compacts_before_the_request(bench: Bench) -> None:
     """One summary, told before the answer; the request has it and the whole new prompt."""
 
@@ -105,7 +105,7 @@ def test_the_trigger_can_be_turned_off(bench: Bench, how: dict[str, Any]) -> Non
     asyncio.run(scene())
 
 
-@pytest.mark.req("C14", "inv6", "dec36")
+@pytest.mark.req("C14", "inv6", "dec36", "C20.11")
 def test_a_failed_summary_under_the_window_goes_on_with_a_warning(bench: Bench) -> None:
     """The turn completes uncompacted; the trigger rests until a twentieth of the window came."""
 
@@ -336,5 +336,40 @@ def test_an_undone_compaction_holds_the_trigger(bench: Bench) -> None:
         await session.rewind(to_seq=session.turns()[0].last_seq)
         await session.submit_turn("fits")
         assert session._desk.trigger.held == set()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C13", "C20.7", "dec12")
+def test_what_arrives_during_a_summary_is_in_the_tail(bench: Bench) -> None:
+    """A steering message recorded while the summary is written goes with the request after it."""
+
+    async def scene() -> None:
+        session = await filled(bench, summary(delay_s=0.3), "fine")
+        turn = await session.send_message(LONG)
+        await asyncio.sleep(0.15)
+        await turn.steer("in euros, please")
+        assert isinstance(await turn.join(), Completed)
+        assert session.context_info().checkpoint_id is not None
+        assert texts(bench.provider.requests[-1])[-1] == "in euros, please"
+        assert set(session.fates()) == {event.seq for event in session.history()}
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C13")
+def test_two_compactions_at_once_are_one(bench: Bench) -> None:
+    """The second is told that the slot is busy; so is a clear; one summary is asked for."""
+
+    async def scene() -> None:
+        session = await filled(bench, summary(delay_s=0.3))
+        first = asyncio.ensure_future(session.compact())
+        await asyncio.sleep(0.1)
+        for refused in (session.compact(), session.clear(), session.undo_compaction()):
+            with pytest.raises(TurnBusy, match="a compaction"):
+                await refused
+        assert (await first).checkpoint_id is not None
+        asked = [r for r in bench.provider.requests if r.purpose == "compaction"]
+        assert len(asked) == 1
 
     asyncio.run(scene())

@@ -89,7 +89,7 @@ def script_of(
 
 
 @pytest.mark.slow
-@pytest.mark.req("C1", "C3", "C8", "C9", "E18", "inv1", "inv3", "inv16")
+@pytest.mark.req("C1", "C3", "C8", "C9", "E18", "inv1", "inv3", "inv16", "C20.8")
 def test_a_long_session_of_real_work_compacts_and_resumes(bench: Bench, shared: Path) -> None:
     """Hundreds of real messages, three compactions: nothing lost, pairs whole, same reloaded."""
     prompts, steps, tools = script_of(list(read_conversations(shared, SOME)))

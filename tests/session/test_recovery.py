@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_magics.context.prompt import SUMMARY_HEADINGS
+from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import AssistantMessage, ToolAnswered, ToolCalled
 from agent_magics.core.messages import ToolResult, User, text_of
 
@@ -31,8 +33,8 @@ from agent_magics.tools.schema import tool
 def die() -> str:
     os.kill(os.getpid(), signal.SIGKILL)
 
-async def opened(*steps):
-    builder = AgentBuilder(AgentConfig(default_model="scripted:x"))
+async def opened(*steps, **settings):
+    builder = AgentBuilder(AgentConfig(default_model="scripted:x", **settings))
     builder.register_model_provider(ScriptedProvider(list(steps)))
     builder.register_tool(die)
     builder.register_session_storage(SqlStore(sys.argv[1]))
@@ -179,5 +181,48 @@ def test_a_turn_killed_before_its_first_word_is_interrupted(bench: Bench) -> Non
         assert session.frames.turns()["outcome"].isna().tolist() == [False, True]
         turn.cancel()
         await turn.join()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C13", "inv4", "inv10")
+def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None:
+    """The summary was paid for, the view is the one before, and compacting again works."""
+    killed(
+        bench.path,
+        """
+        from agent_magics.session.compacting import Compactor
+        from agent_magics.context.prompt import SUMMARY_HEADINGS
+        from agent_magics.core.config import CompactionConfig
+
+        LONG = "They talked about the price of trains in May, at length. " * 20
+        SUMMARY = "\\n".join(f"## {heading}\\nShort." for heading in SUMMARY_HEADINGS)
+
+        async def die_before_commit(self, checkpoint, slot):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        async def scene():
+            Compactor._commit = die_before_commit
+            session = await opened(
+                *[LONG] * 4,
+                {"text": SUMMARY, "purpose": "compaction"},
+                compaction=CompactionConfig(keep_recent_tokens=50),
+            )
+            for _ in range(4):
+                await session.submit_turn(LONG)
+            await session.compact()
+        """,
+    )
+
+    async def scene() -> None:
+        summary = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
+        session = await bench.resumed(
+            "s",
+            {"text": summary, "purpose": "compaction"},
+            compaction=CompactionConfig(keep_recent_tokens=50),
+        )
+        assert session.context_info().checkpoint_id is None
+        assert len(session.messages()) == 8
+        assert (await session.compact()).summarised_turns == 3
 
     asyncio.run(scene())
