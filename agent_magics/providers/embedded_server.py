@@ -70,7 +70,7 @@ def serve(settings: dict[str, Any]) -> Any:
 
 def owner_watch(owner: int) -> Callable[[], bool]:
     """Give a question: is the owner still the process that started us? By pid and start time."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - ipykernel brings it
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - the server alone needs it
 
     def begun() -> float | None:
         try:
