@@ -14,7 +14,7 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
 
-Completes = Literal["", "slot", "model", "mode", "name"]
+Completes = Literal["", "slot", "model", "session", "mode", "name"]
 HELP = ("-h", "--help")
 END = "--"  # of the options
 

@@ -124,10 +124,14 @@ SESSIONS_OPEN = Command(
     name="sessions open",
     summary="use another session in this notebook",
     words=("NAME",),
+    completes=("session",),
     options=(Option(flag="--readonly", help="look at it while another kernel writes it"),),
 )
 SESSIONS_TAKE = Command(
-    name="sessions take", summary="take a session over from another kernel", words=("NAME",)
+    name="sessions take",
+    summary="take a session over from another kernel",
+    words=("NAME",),
+    completes=("session",),
 )
 SESSIONS_COMMANDS = (SESSIONS_LIST, SESSIONS_OPEN, SESSIONS_TAKE)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from IPython.core.completer import (
     CompletionContext,
@@ -27,16 +27,25 @@ _HEADER = re.compile(rf"^(?:(?P<cell>%%)|(?:[^%]*=)?\s*%)(?P<name>{_NAMES})\s+(?
 Names = Callable[[], Sequence[str]]
 
 
+class _Known(NamedTuple):
+    """What may stand at a place; `is_value`: of an option that takes nothing else."""
+
+    names: list[str]
+    is_value: bool = False
+
+
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots` and `models` tell the names that may stand there now; they must not wait for anything.
+    `slots`, `models` and `sessions` tell the names that may stand there now; they must not wait
+    for anything.
     """
 
-    def __init__(self, *, slots: Names, models: Names) -> None:
+    def __init__(self, *, slots: Names, models: Names, sessions: Names) -> None:
         self._names: dict[Completes, Names] = {
             "slot": slots,
             "model": models,
+            "session": sessions,
             "mode": lambda: MODES,
             "name": tuple,
             "": tuple,
@@ -60,23 +69,27 @@ class Completer:
         words = found["rest"].split(" ")
         fragment = words[-1]
         done = [word for word in words[:-1] if word]
+        if fragment.startswith("--") and "=" in fragment:
+            flag, _, fragment = fragment.partition("=")
+            done.append(flag)
         known = self._known(magic(found["name"]), done, fragment, is_cell=bool(found["cell"]))
-        matching = [name for name in known if name.startswith(fragment)]
+        matching = [name for name in known.names if name.startswith(fragment)]
+        if known.is_value and not matching and fragment:
+            matching = [fragment]  # IPython is only kept away by something that is there
         return SimpleMatcherResult(
             completions=[SimpleCompletion(name, type="magic") for name in matching],
             suppress=bool(matching),
             matched_fragment=fragment,
         )
 
-    def _known(
-        self, ours: Magic, done: Sequence[str], fragment: str, *, is_cell: bool
-    ) -> list[str]:
+    def _known(self, ours: Magic, done: Sequence[str], fragment: str, *, is_cell: bool) -> _Known:
         command, given = _command(ours, done)
         waiting = _waiting(command, given)
         if waiting is not None:
-            return list(self._names[waiting.completes]())
+            names = self._names[waiting.completes]()
+            return _Known(list(names), is_value=bool(waiting.completes))
         if fragment.startswith("-"):
-            return [option.flag for option in command.options] + [HELP[1]]
+            return _Known([option.flag for option in command.options] + [HELP[1]])
         known: list[str] = []
         if command is ours.show and not given and not (is_cell and ours.name == "agent"):
             known += ours.subcommands
@@ -88,7 +101,7 @@ class Completer:
             known += self._names[kinds[position]]()
         if command.name == "slot mode" and position == 0:
             known += self._names["slot"]()
-        return known
+        return _Known(known)
 
 
 def _command(ours: Magic, done: Sequence[str]) -> tuple[Command, Sequence[str]]:

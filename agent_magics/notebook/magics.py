@@ -112,7 +112,9 @@ class AgentMagics(Magics):
             compaction=self._compaction,
         )
         self._matcher = Completer(
-            slots=self.seat.slot_names, models=self.seat.model_names
+            slots=self.seat.slot_names,
+            models=self.seat.model_names,
+            sessions=self.seat.session_names,
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])

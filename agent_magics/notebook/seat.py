@@ -20,7 +20,7 @@ from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfi
 from agent_magics.core.errors import SessionLocked, SessionNotFound
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger.peek import Peek, notebooks_in, peek
+from agent_magics.ledger.peek import Peek, names_in, notebooks_in, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.bridge import (
     Bridge,
@@ -34,7 +34,14 @@ from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.rerun import is_same_cell, maker_of
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.tools import tools_in
-from agent_magics.settings import NO_MODEL, Settings, model_label, providers_for, resolve_model
+from agent_magics.settings import (
+    NO_MODEL,
+    PROVIDER_IDS,
+    Settings,
+    model_label,
+    providers_for,
+    resolve_model,
+)
 
 if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.ledger.store import SqlStore
@@ -189,8 +196,16 @@ class Seat:
         return tuple(slot.slot_id for slot in session.list_slots()) if session else ()
 
     def model_names(self) -> tuple[str, ...]:
-        """Name the models that `%agent model` listed last, for completion."""
-        return self.seen_models
+        """Name models for completion: those that were listed last, and the providers there are."""
+        in_use = (self.opened.model,) if self.opened else ()
+        providers = tuple("embedded" if each == "embedded" else f"{each}:" for each in PROVIDER_IDS)
+        names = dict.fromkeys((*in_use, *self.seen_models, *providers))
+        return tuple(name for name in names if name != NO_MODEL)
+
+    def session_names(self) -> tuple[str, ...]:
+        """Name the sessions in the store as they would be typed, for completion."""
+        names = names_in(path_of(self._settings().store))
+        return tuple(f'"{name}"' if " " in name else name for name in names)
 
     def greeting(self) -> str:
         """Say in one line which model and session this notebook has; asks no network (D 59)."""

@@ -8,14 +8,16 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from agent_magics.notebook.completion import Completer
+from tests.notebook.conftest import Notebook
 
 SLOTS = ("default", "option-a", "option-b")
 MODELS = ("openai:gpt-x", "scripted:demo")
+SESSIONS = ("churn", '"what if"')
 
 
 @pytest.fixture
 def completer() -> Completer:
-    return Completer(slots=lambda: SLOTS, models=lambda: MODELS)
+    return Completer(slots=lambda: SLOTS, models=lambda: MODELS, sessions=lambda: SESSIONS)
 
 
 def texts(completer: Completer, line: str) -> list[str]:
@@ -42,6 +44,16 @@ def texts(completer: Completer, line: str) -> list[str]:
         ("%%agent --slot option-", ["option-a", "option-b"]),
         ("%%agent --o", ["--out"]),
         ("%%agent re", []),
+        ("%agent --model ", list(MODELS)),
+        ("%agent --slot ", list(SLOTS)),
+        ("%agent --slot=", list(SLOTS)),
+        ("%agent --slot=def", ["default"]),
+        ("%%agent --model=scr", ["scripted:demo"]),
+        ("%agent model ", ["pull", *MODELS]),
+        ("%agent --model zzz", ["zzz"]),
+        ("%sessions open ", list(SESSIONS)),
+        ("%sessions open --readonly ch", ["churn"]),
+        ("%sessions take ch", ["churn"]),
         ("%compact --dr", ["--dry-run"]),
         ("%context --slot d", ["default"]),
         ("x = y", []),
@@ -68,3 +80,20 @@ def test_a_shell_offers_slots_behind_a_subcommand(completer: Completer, shell: A
     with provisionalcompleter():
         found = list(shell.Completer.completions("%slot switch option-", 20))
     assert sorted(completion.text for completion in found) == ["option-a", "option-b"]
+
+
+@pytest.mark.req("N10")
+def test_a_notebook_offers_its_own_names_and_no_python(notebook: Notebook) -> None:
+    """Models before any were listed, sessions of the store."""
+    notebook.run("%agent hello there")
+
+    def offered(line: str) -> list[str]:
+        with provisionalcompleter():
+            found = notebook.shell.Completer.completions(line, len(line))
+            return [completion.text for completion in found]
+
+    for line in ("%agent --model ", "%agent model "):
+        assert {"openai:", "ollama:", "embedded", notebook.session.model} <= set(offered(line))
+        assert "abs" not in offered(line)
+    assert offered("%sessions open ") == ['"hello there"']
+    assert offered("%agent --slot=") == ["default"]
