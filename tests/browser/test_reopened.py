@@ -17,7 +17,7 @@ WAIT_MS = 20_000
 CURRENT = "import agent_magics; print(agent_magics.current().current_slot)"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TABS = ".am-tabs__tab >> visible=true"
-BAR = ".am-budget__bar >> visible=true"
+BOTH_BARS = ":nth-match(.am-budget__bar, 2)"
 CELL = ".jp-Cell:has-text('{}') .jp-OutputArea"
 SAVE = "window.jupyterapp.commands.execute('docmanager:save')"
 CLOSE = "window.jupyterapp.shell.currentWidget.context.save().then(() => \
@@ -52,7 +52,7 @@ def lab(folder: Path) -> Iterator[Lab]:
         page.run("%slot")
         page.run("%context")
         page.run("%context --slot option-a")
-        wait_for(page, BAR)
+        wait_for(page, BOTH_BARS)
         yield page
 
 
