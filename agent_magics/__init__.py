@@ -153,7 +153,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Name what is public; what this file itself imports is not."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def current() -> Session:

@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent-magics", description=__doc__)
+    version = sys.modules["agent_magics"].__version__  # importing it would be an import upward
+    parser.add_argument("--version", action="version", version=f"agent-magics {version}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     model = commands.add_parser("model", help="the models on this machine")
     actions = model.add_subparsers(required=True, metavar="ACTION")

@@ -102,6 +102,9 @@ class Frames:
     def __init__(self, read: Callable[[], Sequence[SessionState]]) -> None:
         self._read = read
 
+    def __repr__(self) -> str:
+        return "<frames: .events() and .turns() give pandas data frames>"
+
     def events(self) -> pd.DataFrame:
         """Make a frame of every ledger event, in order, deleted slots and rewound turns included.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import agent_magics
 from agent_magics import cli
 from agent_magics.cli import main
 from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
@@ -141,3 +142,11 @@ def test_wrong_arguments_show_the_usage(
         main(arguments)
     assert caught.value.code == 2
     assert "usage: agent-magics" in capsys.readouterr().err
+
+
+def test_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version`, as commands do."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"agent-magics {agent_magics.__version__}\n"

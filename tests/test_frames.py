@@ -261,3 +261,8 @@ def test_sessions_stand_one_after_the_other() -> None:
     frame = Frames(lambda: [first, second]).turns()
     assert frame["session_id"].tolist() == ["s", "s2"]
     assert frame["session"].fillna("-").tolist() == ["-", "T"]
+
+
+def test_frames_say_what_they_give() -> None:
+    """`session.frames` in a cell is no address in memory."""
+    assert repr(Frames(tuple)) == "<frames: .events() and .turns() give pandas data frames>"

@@ -79,6 +79,12 @@ def test_imports_go_downward_only() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_dir_names_what_is_public() -> None:
+    """Completion behind `agent_magics.` shows no import of our own."""
+    names = [name for name in dir(agent_magics) if not name.startswith("__")]
+    assert sorted(names) == sorted(agent_magics.__all__)
+
+
 def test_public_names_exist_and_are_documented() -> None:
     """Each name of `agent_magics.__all__` can be had, and the guide speaks of it."""
     names = agent_magics.__all__

@@ -105,6 +105,9 @@ class SessionLoop:
                     if not is_over:
                         await _tick(news)
             handle.result()
+        except asyncio.CancelledError as stopped:
+            _tell_in_a_word(stopped)
+            raise
         finally:
             if not handle.done():
                 handle.cancel()
@@ -121,7 +124,9 @@ class SessionLoop:
             raise AgentError("run() was called on the session's own loop; use await there.")
         handle, interrupts = self.main.pump(lambda: self.post(coro))
         if interrupts:
-            raise KeyboardInterrupt
+            stopped = KeyboardInterrupt()
+            _tell_in_a_word(stopped)
+            raise stopped
         return handle.result()
 
     def close(self, patience_s: float = CLOSE_PATIENCE_S) -> None:
@@ -143,8 +148,7 @@ class SessionLoop:
                 while not handle.done():
                     await _tick(news)
         except asyncio.CancelledError as stopped:
-            # IPython asks an error for its own traceback: a stopped cell has none (decision 11)
-            stopped._render_traceback_ = list  # type: ignore[attr-defined]
+            _tell_in_a_word(stopped)
             handle.cancel()
             with self._served(caller, handle), self._hurried(news) as hurry:
                 while not handle.done() and not hurry:
@@ -232,6 +236,11 @@ def hop_iter(make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
 def run(coro: Coroutine[Any, Any, T]) -> T:
     """Run `coro` on the session's loop and wait for it; see `SessionLoop.run`."""
     return background_loop().run(coro)
+
+
+def _tell_in_a_word(stopped: BaseException) -> None:
+    """Let a cell that was stopped say so: IPython asks an error for its traceback (decision 11)."""
+    stopped._render_traceback_ = lambda: ["stopped"]  # type: ignore[attr-defined]
 
 
 async def _awaiting(make: Callable[[], Awaitable[T]]) -> T:

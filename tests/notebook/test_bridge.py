@@ -197,8 +197,30 @@ def test_an_interrupt_ends_a_cell_that_awaits(jupyter: Kernel) -> None:
     cell = jupyter.finish(message)
     assert time.monotonic() - pressed < 2
     assert cell.status == "error"
-    assert [error["traceback"] for error in cell.of("error")] == [[]]
+    assert [error["traceback"] for error in cell.of("error")] == [["stopped"]]
     assert jupyter.ok("print(steps)") == "['cleaned up']\n"
+
+
+@pytest.mark.req("dec60", "dec11")
+@pytest.mark.parametrize(
+    "source", ["async for _ in hop_iter(forever): pass", "bridge.loop.run(turn())"]
+)
+def test_a_stopped_cell_says_so_in_a_word(jupyter: Kernel, source: str) -> None:
+    """Streams, and `run`, which waits on the main thread: no traceback of ours."""
+    jupyter.ok(
+        "from agent_magics.session.loop import hop_iter\n"
+        "async def forever():\n"
+        "    print('begun', flush=True)\n"
+        "    while True:\n"
+        "        await asyncio.sleep(0.01)\n"
+        "        yield 1\n"
+    )
+    message = jupyter.start(source)
+    jupyter.wait_text("begun")
+    time.sleep(0.1)
+    jupyter.interrupt()
+    cell = jupyter.finish(message)
+    assert [error["traceback"] for error in cell.of("error")] == [["stopped"]]
 
 
 @pytest.mark.req("dec11")
