@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_magics import frames, settings
-from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS
+from agent_magics.context.budget import DEFAULT_RESERVE_TOKENS
+from agent_magics.context.compaction import MAX_SUMMARY_TOKENS
+from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS, SUMMARY_HEADINGS
+from agent_magics.context.verdict import fault_of
+from agent_magics.core.chat import UNKNOWN_WINDOW
 from agent_magics.notebook import catalogue
 from agent_magics.providers import scripted
 
@@ -66,6 +70,21 @@ def test_the_scripted_model_is_documented(tmp_path: Path) -> None:
     steps = scripted.read_script(script).steps
     scripted.ScriptedProvider(steps)
     assert len(steps) == 4
+
+
+@pytest.mark.req("C4", "C11")
+def test_the_page_on_compaction_is_true(tmp_path: Path) -> None:
+    """docs/compaction.md names the nine headings and the defaults, and its script can be read."""
+    page = " ".join((DOCS / "compaction.md").read_text("utf-8").split())
+    assert ", ".join(SUMMARY_HEADINGS) in page
+    for number in (DEFAULT_RESERVE_TOKENS, UNKNOWN_WINDOW, MAX_SUMMARY_TOKENS):
+        assert f"{number:,}" in page
+    script = tmp_path / "page.yaml"
+    text = (DOCS / "compaction.md").read_text("utf-8")
+    script.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    *_, summary = scripted.read_script(script).steps
+    assert isinstance(summary, dict)
+    assert fault_of(summary["text"]) is None
 
 
 @pytest.mark.req("D1")
