@@ -1,10 +1,12 @@
 #!/bin/sh
-# Run a notebook once without a screen as a self-check, then open JupyterLab on it.
+# Run a notebook once without a screen as a self-check, then open JupyterLab on a copy of it.
+# The copy and its neighbours stand in .work/, which git ignores; one that is there is kept.
 # Usage: VENV=.venv sh scripts/lab.sh notebooks/01_quickstart.ipynb
 set -eu
 
 notebook=$1
-bin=${VENV:-.venv}/bin
+work=.work
+bin=$(cd "${VENV:-.venv}/bin" && pwd)
 trial=$(mktemp -d)
 trap 'rm -rf "$trial"' EXIT
 
@@ -18,16 +20,28 @@ if ! AGENT_MAGICS_STORE="$trial/ledger.db" AGENT_MAGICS_MODEL=embedded \
 fi
 echo "The quickstart ran: a model answered, a slot was derived, the ledger kept it all."
 
+mkdir -p "$work"
+for file in "$(dirname "$notebook")"/*.ipynb "$(dirname "$notebook")"/*.yaml; do
+  copy=$work/$(basename "$file")
+  if [ ! -e "$copy" ]; then
+    cp "$file" "$copy"
+  elif ! cmp -s "$file" "$copy"; then
+    echo "$copy is kept as you left it; delete it to begin anew."
+  fi
+done
+
 has_screen() {
   [ -z "${CI:-}" ] || return 1
   [ "$(uname)" = Darwin ] || [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}${WSL_DISTRO_NAME:-}" ]
 }
 
+# JupyterLab opens nothing in a folder that begins with a dot, unless it is started in it.
 if has_screen; then
   rm -rf "$trial"
   trap - EXIT
-  exec "$bin/jupyter" lab "$notebook"
+  cd "$work"
+  exec "$bin/jupyter" lab "$(basename "$notebook")"
 fi
 echo "There is no screen here, so JupyterLab was not opened. To open it:"
-echo "    $bin/jupyter lab $notebook"
+echo "    cd $work && $bin/jupyter lab $(basename "$notebook")"
 echo "or see the conversation in this terminal: make demo"
