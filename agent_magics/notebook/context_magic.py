@@ -71,8 +71,8 @@ def _undo(seat: Seat, session: Session, slot: str) -> None:
     after = session.context_info(slot)
     where = "the raw history" if active is None else "the compaction before"
     say(
-        f"back to {where}: {before.used:,} → {after.used:,} tokens; nothing was deleted,"
-        f" and {slot} isn't compacted by itself until a turn of it fits or overflows"
+        f"back to {where}: {before.used:,} → {after.used:,} tokens; nothing is deleted,"
+        " and nothing is compacted by itself until a turn fits"
     )
 
 
