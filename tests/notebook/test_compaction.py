@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -13,7 +14,10 @@ import pytest
 from agent_magics.context.budget import ContextInfo, Limits
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget, InputValidation
+from agent_magics.core.turns import AgentEvent, SummaryFailed, SummaryWritten
+from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.notes import budget_notes
+from agent_magics.notebook.page import Terminal
 from agent_magics.notebook.remedies import sentence_of
 from tests.notebook.conftest import Notebook
 
@@ -202,6 +206,28 @@ def test_an_overflow_that_nothing_cures_says_what_to_do(notebook: Notebook, scri
     said = notebook.run("%agent more", fails=True)
     assert "%agent undo takes the last one out of the view" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.req("Y3", "Y4")
+def test_a_failed_automatic_summary_is_a_line() -> None:
+    """One that was written says nothing: nobody has to act on it."""
+    stream = StringIO()
+    with AnswerDisplay(Terminal(stream)) as view:
+        for payload in (
+            SummaryWritten(slot_id="default", characters=40),
+            SummaryFailed(slot_id="default", message="The model refused."),
+        ):
+            view.feed(
+                AgentEvent(
+                    session_id="s",
+                    slot_id="default",
+                    turn_id="t",
+                    sequence=1,
+                    created_at=datetime.now(UTC),
+                    payload=payload,
+                )
+            )
+    assert stream.getvalue() == "No automatic summary was written: The model refused.\n"
 
 
 INFO = ContextInfo(
