@@ -22,6 +22,9 @@ FAST_BYTES = 2_048
 FAST_INTERVAL_S = 0.1
 SLOW_BYTES = 20_480
 SLOW_INTERVAL_S = 1 / 3
+# Small and grey where styles are kept (JupyterLab, nbconvert), plain italics where they aren't
+# (GitHub); grey by opacity, so that it fits light and dark pages.
+_SMALL = '<small style="opacity: 0.7">'
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -127,11 +130,11 @@ class Page:
             self._shown_at = time.monotonic()
 
     def _bundle(self, line: str) -> dict[str, str]:
-        """Give the output's MIME types; `line` is the last one, in italics."""
+        """Give the output's MIME types; `line` is the last one, small and in italics."""
         said = iter(safe_parts([part.strip("\n") for part in self._parts if isinstance(part, str)]))
         safe = [next(said) if isinstance(part, str) else part.markdown() for part in self._parts]
         plain = [p.strip("\n") if isinstance(p, str) else p.plain() for p in self._parts]
-        last = f"_{escape_markdown(line)}_" if line else ""
+        last = f"{_SMALL}_{escape_markdown(line)}_</small>" if line else ""
         return {
             "text/markdown": "\n\n".join(filter(None, [*safe, last])),
             "text/plain": "\n\n".join(filter(None, [*plain, line])),

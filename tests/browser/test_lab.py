@@ -78,6 +78,23 @@ def test_the_answer_is_one_markdown_output(lab: Lab) -> None:
     assert "groupby" in content(lab, ".jp-RenderedMarkdown >> nth=0")
 
 
+FOOTER_STYLE = """() => {
+  const footer = document.querySelector('.jp-RenderedMarkdown small');
+  const size = (node) => parseFloat(getComputedStyle(node).fontSize);
+  const answer = footer.closest('.jp-RenderedMarkdown');
+  return [size(footer) < size(answer), getComputedStyle(footer).opacity, footer.innerText];
+}"""
+
+
+@pytest.mark.req("N2")
+def test_the_footer_is_quieter_than_the_answer(lab: Lab) -> None:
+    """JupyterLab's sanitiser leaves it small and grey."""
+    is_smaller, opacity, line = lab.do(lab.page.evaluate(FOOTER_STYLE))
+    assert is_smaller
+    assert opacity == "0.7"
+    assert " · default · 1,412 → 230 tokens · " in line
+
+
 @pytest.mark.req("N2")
 def test_the_sentence_of_a_failed_cell_stands_once(lab: Lab) -> None:
     """JupyterLab shows an exception's name and text where it has no traceback of its own."""

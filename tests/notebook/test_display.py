@@ -71,6 +71,11 @@ def markdown_of(output: dict[str, Any]) -> str:
     return str(output["data"]["text/markdown"])
 
 
+def small(line: str) -> str:
+    """The line under an answer: what a page that takes no tags or styles shows is italics."""
+    return f'<small style="opacity: 0.7">_{line}_</small>'
+
+
 def test_updates_get_rarer_as_the_text_grows() -> None:
     """10 Hz up to 2 KB, 3 Hz at 20 KB, slower beyond."""
     assert interval_s(0) == interval_s(2_048) == pytest.approx(0.1)
@@ -128,7 +133,7 @@ def test_with_nobody_there_one_output_without_seconds(outputs: list[dict[str, An
     assert not output["update"]
     assert output["transient"] == {}
     assert markdown_of(output) == (
-        "Hello *you*\n\n_gpt-x · opt\\_a · 1,412 → 230 tokens · context 3 %_"
+        "Hello *you*\n\n" + small("gpt-x · opt\\_a · 1,412 → 230 tokens · context 3 %")
     )
     assert output["data"]["text/plain"].endswith("gpt-x · opt_a · 1,412 → 230 tokens · context 3 %")
 
@@ -192,7 +197,10 @@ def test_an_answer_that_failed_at_once_shows_nothing(outputs: list[dict[str, Any
     with AnswerDisplay(Page(is_live=True)) as view:
         view.feed(event(RetryScheduled(attempt=1, reason="busy", wait_s=2)))
         view.finish(failed)
-    assert [markdown_of(output) for output in outputs] == ["_busy; attempt 2 in 2 s_", ""]
+    assert [markdown_of(output) for output in outputs] == [
+        small("busy; attempt 2 in 2 s"),
+        "",
+    ]
 
 
 @pytest.mark.parametrize(("said", "shown"), [("Half", "Half\n"), ("Half\n", "Half\n"), ("", "")])
