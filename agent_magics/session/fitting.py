@@ -68,6 +68,7 @@ class Fitter:
     warn: Callable[[str], None]
     is_first: bool = True
     has_tried: bool = False
+    has_trimmed: bool = False
 
     async def draught(self) -> Draught:
         """Build the next request so that it fits.
@@ -178,7 +179,12 @@ class Fitter:
             return draught
         slot = self.find_slot()
         made = self.compactor.without_old_turns(slot, limit_tokens)
-        return draught if made is None else self.compactor.draught(slot, made)
+        if made is None:
+            return draught
+        if not self.has_trimmed:
+            self.has_trimmed = True
+            self.warn("Older turns are left out of this turn's next requests, to make room.")
+        return self.compactor.draught(slot, made)
 
     def _check_floor(self, draught: Draught) -> None:
         """Check what is sent with every request of the turn before anything is given up (C7)."""

@@ -246,6 +246,9 @@ def test_after_a_tool_ran_only_the_copy_is_trimmed(bench: Bench) -> None:
         assert isinstance(outcome, Completed)
         assert len(ran) == 1
         assert not any(isinstance(e, ContextCompacted) for e in events)
+        assert [e.text for e in events if isinstance(e, TurnWarning)] == [
+            "Older turns are left out of this turn's next requests, to make room."
+        ]
         assert session.context_info().checkpoint_id is None
         last = bench.provider.requests[-1]
         assert isinstance(last.messages[-1], ToolResult)
