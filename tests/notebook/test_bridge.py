@@ -405,7 +405,7 @@ def test_nbclient_gets_one_output_and_a_failure() -> None:
     with pytest.raises(CellExecutionError, match="The disk is full"):
         NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     (output,) = notebook.cells[0].outputs
-    assert output["data"]["text/markdown"] == "Hello\n\n_m · s_"
+    assert output["data"]["text/markdown"] == 'Hello\n\n<small style="opacity: 0.7">_m · s_</small>'
     assert notebook.cells[2].outputs == []
 
 
