@@ -280,7 +280,7 @@ def _turn_rows(state: SessionState) -> Iterable[dict[str, Any]]:
             "input_tokens": turn.input_tokens,
             "output_tokens": turn.output_tokens,
             "model": turn.model,
-            "is_in_view": is_in_view,
+            "is_in_view": is_in_view and not (slot is not None and slot.deleted),
         }
 
 

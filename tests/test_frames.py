@@ -266,3 +266,25 @@ def test_sessions_stand_one_after_the_other() -> None:
 def test_frames_say_what_they_give() -> None:
     """`session.frames` in a cell is no address in memory."""
     assert repr(Frames(tuple)) == "<frames: .events() and .turns() give pandas data frames>"
+
+
+@pytest.mark.req("D1", "dec17")
+def test_turns_of_a_deleted_slot_are_in_no_view() -> None:
+    """Their rows stay; nobody sees them in a slot any more."""
+
+    async def scene() -> None:
+        agent = await (
+            AgentBuilder(AgentConfig(default_model="scripted:m"))
+            .register_model_provider(ScriptedProvider(["a", "b"]))
+            .build()
+        )
+        session = await agent.new_session()
+        await session.create_slot("gone")
+        await session.submit_turn("q")
+        await session.submit_turn("r", slot="gone")
+        await session.delete_slot("gone")
+        turns = session.frames.turns()
+        assert turns["is_in_view"].tolist() == [True, False]
+        assert turns["slot"].tolist() == ["default", "gone"]
+
+    asyncio.run(scene())
