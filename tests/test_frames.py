@@ -164,7 +164,7 @@ def test_rewound_numbers_are_given_again() -> None:
 
 @pytest.mark.req("D1", "dec8", "dec17")
 def test_a_child_counts_on_from_its_fork_whatever_the_parent_does() -> None:
-    """Inherited turns count, later ones of the parent and its rewinds don't; a deleted slot's stay."""
+    """Inherited turns count, the parent's later ones don't; a deleted slot's stay in the frame."""
     child = Slot(
         uid="u2", slot_id="side", config=SlotConfig(), created_at=NOW,
         parent_uid="u1", fork_seq=2, deleted=True,
