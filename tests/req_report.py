@@ -1,7 +1,8 @@
 """Which rows of the requirements the tests hold: `pytest --req-report`.
 
 `@pytest.mark.req("S4", "dec51")` names the rows that a test holds. A row counts as held when a test
-that names it passed and none that names it failed; the ids stand in `tests/data/requirements.txt`.
+that names it passed and none that names it failed; the ids stand in `tests/data/requirements.txt`,
+and with them which rows are built in part only: those are counted apart.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 REQUIREMENTS = Path(__file__).parent / "data" / "requirements.txt"
+PART = "[part]"
 _GROUP = re.compile(r"[A-Za-z]+")
 
 
@@ -46,14 +48,21 @@ def report_lines(known: Mapping[str, str], held: set[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for row in known:
         groups.setdefault(group_of(row), []).append(row)
-    lines = [_group_line(group, rows, held) for group, rows in groups.items()]
-    return [*lines, f"{len(held & known.keys())} of {len(known)} rows held"]
+    begun = {row for row, about in known.items() if about.startswith(PART) and row in held}
+    whole = (held & known.keys()) - begun
+    lines = [_group_line(group, rows, whole, begun) for group, rows in groups.items()]
+    return [*lines, f"{len(whole)} of {len(known)} rows held, {len(begun)} in part"]
 
 
-def _group_line(group: str, rows: list[str], held: set[str]) -> str:
-    missing = [row for row in rows if row not in held]
-    head = f"{group:<4}{len(rows) - len(missing):>3} of {len(rows):<3}"
-    return f"{head} not held: {' '.join(missing)}" if missing else f"{head} all held"
+def _group_line(group: str, rows: list[str], whole: set[str], begun: set[str]) -> str:
+    in_part = [row for row in rows if row in begun]
+    missing = [row for row in rows if row not in whole and row not in begun]
+    head = f"{group:<4}{len(rows) - len(missing) - len(in_part):>3} of {len(rows):<3}"
+    if in_part:
+        head += f" in part: {' '.join(in_part)}"
+    if missing:
+        return f"{head} not held: {' '.join(missing)}"
+    return head if in_part else f"{head} all held"
 
 
 class RequirementReport:

@@ -47,7 +47,14 @@ def test_the_report_names_what_is_not_held() -> None:
     lines = report_lines(KNOWN, {"S1", "dec44"})
     assert lines[0].split() == ["S", "1", "of", "2", "not", "held:", "S2"]
     assert lines[1].split() == ["dec", "1", "of", "1", "all", "held"]
-    assert lines[2] == "2 of 3 rows held"
+    assert lines[2] == "2 of 3 rows held, 0 in part"
+
+
+def test_a_row_that_is_built_in_part_is_counted_apart() -> None:
+    """Its tests pass, and the report doesn't claim the whole row."""
+    known = {"P1": "[part] servers", "P2": "[part] more", "P3": "embedded"}
+    lines = report_lines(known, {"P1", "P3"})
+    assert lines == ["P     1 of 3   in part: P1 not held: P2", "1 of 3 rows held, 1 in part"]
 
 
 @pytest.mark.parametrize(("row", "group"), [("C20.3", "C"), ("inv7", "inv"), ("dec1", "dec")])
