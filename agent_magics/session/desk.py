@@ -303,19 +303,26 @@ class Desk:
         except Stopped:  # the turn records its prompt, and that
             provider, info = self.models.at_hand(spec)
         tools = self.builder.tools_of(slot) if info.has_tools else ()
+        warnings: list[str] = []
+
+        def warn(text: str) -> None:
+            warnings.append(text)
+            turn.emit(TurnWarning(text=text))
+
         fitter = Fitter(
             compactor=self.compactor(info, turn.turn_id, tools),
             trigger=self.trigger,
             find_slot=lambda: self.mirror.slots[slot.uid],
             find_summariser=lambda: self.summariser(slot),
             emit=turn.emit,
-            warn=lambda text: turn.emit(TurnWarning(text=text)),
+            warn=warn,
         )
         run = TurnRun(
             turn=turn,
             slot=slot,
             recorder=self.recorder,
             fitter=fitter,
+            warnings=warnings,
             dispatcher=Dispatcher(tools, self.parts.config, self.parts.on_main),
             provider=provider,
             model=info,

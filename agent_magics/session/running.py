@@ -96,7 +96,7 @@ class RunningTurn:
         self.slot_id = slot_id
         self.slot_uid = slot_uid
         self.turn_id = turn_id
-        self.text_so_far = ""
+        self.said: list[str] = []
         self.stop_wanted = asyncio.Event()
         self.abandon_wanted = asyncio.Event()
         self._clock = clock
@@ -115,6 +115,11 @@ class RunningTurn:
         """Stop the turn and don't wait for its running tools (decision 11)."""
         self.cancel()
         self._loop.call_soon_threadsafe(self.abandon_wanted.set)
+
+    @property
+    def text_so_far(self) -> str:
+        """The answer that streams now, as far as it has come."""
+        return "".join(self.said)
 
     @property
     def is_done(self) -> bool:

@@ -178,7 +178,7 @@ class TurnRun:
             estimated_tokens=draught.info.estimate,
             digest=draught.digest,
         )
-        self.turn.text_so_far = ""
+        self.turn.said.clear()
         try:
             request = _with_choice(draught.request, tool_choice)
             await self.turn.unless_stopped(self._consume(answer, request))
@@ -209,7 +209,7 @@ class TurnRun:
                 match event:
                     case TextDelta(text=text):
                         answer.text.append(text)
-                        self.turn.text_so_far += text
+                        self.turn.said.append(text)
                         self.turn.emit(TextChunk(text=text))
                         drafted_s = self._draft(drafted_s)
                     case ReasoningDelta(text=text):

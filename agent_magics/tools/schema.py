@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
@@ -144,6 +145,8 @@ def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _as_default(value: object) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputValidation(f"The default {value!r} of a tool's parameter can't be sent as JSON.")
     if value is None or isinstance(value, str | int | float):
         return value
     return msgspec.field(default_factory=lambda: value)

@@ -115,6 +115,7 @@ def test_a_failed_summary_under_the_window_goes_on_with_a_warning(bench: Bench) 
         assert isinstance(outcome, Completed)
         warnings = [e.text for e in events if isinstance(e, TurnWarning)]
         assert any("was not compacted" in text for text in warnings)
+        assert outcome.warnings == tuple(warnings)
         assert session.context_info().checkpoint_id is None
         _, outcome = await shown(session, "short")
         assert outcome.reply.text == "again"

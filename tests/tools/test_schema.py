@@ -161,3 +161,14 @@ def test_an_output_is_passed_on_as_it_is() -> None:
 
     call = ToolInput(call_id="c", tool_name="f", arguments={})
     assert asyncio.run(f.execute(call, Here())) == given
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")], ids=["nan", "inf"])
+def test_a_default_that_json_cannot_carry_is_refused(value: float) -> None:
+    """It would break every request; it is refused when the tool is made."""
+
+    def f(x: float = value) -> float:
+        return x
+
+    with pytest.raises(InputValidation, match="can't be sent as JSON"):
+        tool(f)
