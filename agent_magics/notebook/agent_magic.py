@@ -9,11 +9,12 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from agent_magics.core.errors import SlotReadonly
-from agent_magics.core.messages import UserInput
+from agent_magics.core.messages import Text, UserInput
 from agent_magics.core.slots import Readonly
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.answer import Answer
 from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, parse
+from agent_magics.notebook.attach import attachments
 from agent_magics.notebook.bridge import cell_origin
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.models import choose_model, in_use, list_models, pull_model
@@ -64,9 +65,10 @@ def run_agent_cell(seat: Seat, line: str, body: str, names: dict[str, Any]) -> A
 def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer:
     filled = Filled(text=text) if given.has("--raw") else fill(text, names)
     out = _variable(given.value("--out"))
+    along = attachments(seat.shell, given.values("--attach"), names)
     answer = ask(
         seat,
-        UserInput.of(filled.text),
+        UserInput.of([Text(text=filled.text), *along]),
         warning=filled.warning,
         slot=given.value("--slot"),
         model=given.value("--model"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
+import msgspec
 from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
@@ -23,7 +24,7 @@ class Option(Value):
     """An option of a command. `value` is the name of what follows it; None: it is a switch.
 
     `fallback`: the value may be left out, and this is what holds then. `is_number`: the value
-    is a whole number above 0.
+    is a whole number above 0. `repeats`: it may be given more than once.
     """
 
     flag: str
@@ -31,6 +32,7 @@ class Option(Value):
     value: str | None = None
     fallback: str | None = None
     is_number: bool = False
+    repeats: bool = False
     completes: Completes = ""
 
 
@@ -67,6 +69,7 @@ class Given(Value):
 
     command: Command
     options: dict[str, str]
+    repeated: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     words: tuple[str, ...] = ()
     text: str = ""
     wants_help: bool = False
@@ -78,6 +81,10 @@ class Given(Value):
     def value(self, flag: str) -> str | None:
         """Give an option's value; None where it wasn't given."""
         return self.options.get(flag)
+
+    def values(self, flag: str) -> tuple[str, ...]:
+        """Give all values of an option that may be given more than once."""
+        return self.repeated.get(flag, ())
 
     def number(self, flag: str) -> int | None:
         """Give a numeric option's value; None where it wasn't given."""
@@ -92,6 +99,7 @@ class Given(Value):
 def parse(command: Command, line: str) -> Given:
     """Read a header line; raise `UsageError` on what the command doesn't know."""
     options: dict[str, str] = {}
+    repeated: dict[str, tuple[str, ...]] = {}
     words: list[str] = []
     rest = line.strip()
     while rest:
@@ -102,14 +110,17 @@ def parse(command: Command, line: str) -> Given:
         if token in HELP:
             return Given(command=command, options=options, wants_help=True)
         if _is_option(rest):
-            rest = _read_option(command, token, after, options)
+            flag, value, rest = _read_option(command, token, after)
+            options[flag] = value
+            if _find(command, flag).repeats:
+                repeated[flag] = (*repeated.get(flag, ()), value)
         elif command.takes_text:
             break
         else:
             words.append(token)
             rest = after
     if command.takes_text:
-        return Given(command=command, options=options, text=rest)
+        return Given(command=command, options=options, repeated=repeated, text=rest)
     words += list(_tokens(rest))
     _check_words(command, words)
     return Given(command=command, options=options, words=tuple(words))
@@ -149,20 +160,19 @@ def _is_option(rest: str) -> bool:
     return rest.startswith("--") or (rest[0] == "-" and len(rest) > 1 and rest[1].isalpha())
 
 
-def _read_option(command: Command, token: str, after: str, options: dict[str, str]) -> str:
+def _read_option(command: Command, token: str, after: str) -> tuple[str, str, str]:
+    """Read an option: its flag, its value, and what stands behind it."""
     flag, has_value, value = token.partition("=")
     option = _find(command, flag)
     if option.value is None:
         if has_value:
             raise UsageError(f"{flag} of %{command.name} takes no value; leave {value!r} out.")
-        options[flag] = ""
-        return after
+        return flag, "", after
     if not has_value:
         value, after = _take_value(command, option, after)
     if option.is_number and not (value.isascii() and value.isdigit() and int(value) > 0):
         raise UsageError(f"{flag} of %{command.name} is {value!r}; give a whole number above 0.")
-    options[flag] = value
-    return after
+    return flag, value, after
 
 
 def _take_value(command: Command, option: Option, after: str) -> tuple[str, str]:

@@ -16,6 +16,12 @@ from agent_magics.notebook.arguments import (
 SLOT = Option(flag="--slot", value="NAME", help="ask in this slot", completes="slot")
 MODEL = Option(flag="--model", value="SPEC", help="provider:model for this turn", completes="model")
 OUT = Option(flag="--out", value="NAME", help="keep the answer in this variable", completes="name")
+ATTACH = Option(
+    flag="--attach",
+    value="WHAT",
+    help="send a file or a value of the kernel along; may be repeated",
+    repeats=True,
+)
 RAW = Option(flag="--raw", help="send {{…}} as it stands")
 KEEP_GOING = Option(flag="--keep-going", help="a failed turn doesn't end the cell with an error")
 FOCUSED = Option(
@@ -36,7 +42,7 @@ ASK = Command(
     name="agent",
     summary="ask; in a cell magic the body is the prompt, {{expr}} takes values of the kernel",
     takes_text=True,
-    options=(SLOT, MODEL, OUT, RAW, KEEP_GOING),
+    options=(SLOT, MODEL, OUT, ATTACH, RAW, KEEP_GOING),
 )
 AGENT = (
     Command(

@@ -96,14 +96,15 @@ def _expression(text: str, start: int) -> tuple[CodeType, int] | None:
         end = text.find(CLOSE, end, start + MAX_EXPRESSION_CHARACTERS)
         if end < 0:
             return None
-        code = _compiled(text[start:end])
+        code = compiled(text[start:end])
         if code is not None:
             return code, end + len(CLOSE)
         end += 1
     return None
 
 
-def _compiled(source: str) -> CodeType | None:
+def compiled(source: str) -> CodeType | None:
+    """Compile an expression; None where it is none."""
     if not source.strip():
         return None
     try:
@@ -115,20 +116,29 @@ def _compiled(source: str) -> CodeType | None:
 
 
 def _shown(code: CodeType, source: str, namespace: dict[str, Any]) -> str:
+    value = evaluated(code, source, namespace, named=f"{{{{{source}}}}}")
+    return value if isinstance(value, str) else value_text(value)
+
+
+def evaluated(code: CodeType, source: str, namespace: dict[str, Any], *, named: str) -> object:
+    """Evaluate the person's own expression in the person's own kernel.
+
+    Raises `InputValidation`, which calls it as `named` says, where it fails or is called like a
+    secret.
+    """
     try:
-        # The person's own expression, in the person's own kernel.
-        value = eval(code, namespace)  # noqa: S307
+        value: object = eval(code, namespace)  # noqa: S307
     except NameError as error:
-        raise InputValidation(_undefined(source, error, namespace)) from error
+        raise InputValidation(_undefined(source, error, namespace, named)) from error
     except (Exception, SystemExit) as error:  # whatever the person's expression raises
         reason = f"{type(error).__name__}: {error}"
-        raise InputValidation(f"{{{{{source}}}}} failed ({reason}). Nothing was sent.") from error
+        raise InputValidation(f"{named} failed ({reason}). Nothing was sent.") from error
     if _is_secret(source, value):
         raise InputValidation(
-            f"{{{{{source}}}}} is called like a secret, and secrets are never sent; if it is none,"
+            f"{named} is called like a secret, and secrets are never sent; if it is none,"
             " put it under another name. Nothing was sent."
         )
-    return value if isinstance(value, str) else value_text(value)
+    return value
 
 
 def _is_secret(source: str, value: object) -> bool:
@@ -138,13 +148,12 @@ def _is_secret(source: str, value: object) -> bool:
     return isinstance(value, str | bytes) and _SECRET.search(source) is not None
 
 
-def _undefined(source: str, error: NameError, namespace: Mapping[str, Any]) -> str:
+def _undefined(source: str, error: NameError, namespace: Mapping[str, Any], asked: str) -> str:
     name = error.name or source
     known = [known for known in namespace if not known.startswith("_")]
     near = get_close_matches(name, known, n=1)
     hint = (
         f"; did you mean {near[0]}?" if near else "; write \\{{ or --raw to send it as it stands."
     )
-    asked = f"{{{{{source}}}}}"
     what = f"{asked} is not defined" if name == source else f"{name} is not defined ({asked})"
     return f"{what}{hint} Nothing was sent."
