@@ -7,13 +7,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending, growing, loading, streaming
+from benchmarks import appending, growing, loading, projecting, streaming
 from benchmarks.table import render
 
 BENCHMARKS = {
     "append": appending.rows,
     "grow": growing.rows,
     "load": loading.rows,
+    "project": projecting.rows,
     "stream": streaming.rows,
 }
 
