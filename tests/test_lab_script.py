@@ -71,3 +71,15 @@ def test_without_a_screen_it_says_how_to_open_it(clone: Path) -> None:
     said = run(clone, {})
     assert "jupyter" not in (clone / "calls").read_text()
     assert f"cd .work && {clone}/.venv/bin/jupyter lab 01_quickstart.ipynb" in said
+
+
+@pytest.mark.req("T1")
+def test_every_tutorial_finds_its_data_beside_its_copy(clone: Path, root: Path) -> None:
+    """All that lies beside the tutorials goes along, but for what only the tests read."""
+    shutil.rmtree(clone / "notebooks")
+    shutil.copytree(root / "notebooks", clone / "notebooks")
+    run(clone, SCREEN)
+    needed = {each.name for each in (root / "notebooks").iterdir() if each.is_file()}
+    copied = {each.name for each in (clone / ".work").iterdir()}
+    assert copied == needed - {"conftest.py", "sanitize.cfg"}
+    assert "03_compaction.json" in copied
