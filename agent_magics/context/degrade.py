@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from agent_magics.context.prompt import render_summary
-
 OMITTED = (
     "[Earlier conversation omitted during context-overflow recovery: {turns} older"
     " turn{s} not shown and not summarised. The ledger has them all.]"
@@ -17,8 +15,3 @@ def degraded_text(turns: int, previous_summary: str) -> str:
     """
     note = OMITTED.format(turns=f"{turns:,}", s=" is" if turns == 1 else "s are")
     return f"{previous_summary.strip()}\n\n{note}" if previous_summary.strip() else note
-
-
-def render_degraded(text: str) -> str:
-    """Render it as the reference that a checkpoint's summary is."""
-    return render_summary(text)

@@ -42,7 +42,7 @@ class HeldConnection:
         )
         try:
             self._configure()
-        except BaseException:
+        except BaseException:  # set right whatever ended it, and raised again
             self.raw.close()
             raise
         engine = sqlalchemy.create_engine(
@@ -109,7 +109,7 @@ class HeldConnection:
             try:
                 yield
                 self._patiently(lambda: self.raw.execute("COMMIT"))
-            except BaseException:
+            except BaseException:  # set right whatever ended it, and raised again
                 with suppress(sqlite3.Error):
                     if self.raw.in_transaction:
                         self.raw.execute("ROLLBACK")
@@ -142,7 +142,7 @@ def open_ledger(
             if _version(held) != str(schema.SCHEMA_VERSION):
                 with locks.door():
                     _bring_up(held, path)
-        except BaseException:
+        except BaseException:  # set right whatever ended it, and raised again
             held.close()
             raise
     except faults.FOREIGN as error:

@@ -148,7 +148,7 @@ def _run(command: list[str], progress: Progress) -> None:
                     progress(int(done.group(1)), int(done.group(2)) or WHEEL_BYTES)
                 elif line.strip():
                     said.append(line.strip())
-        except BaseException:
+        except BaseException:  # set right whatever ended it, and raised again
             process.kill()
             raise
     if process.returncode != 0:

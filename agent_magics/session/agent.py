@@ -265,7 +265,7 @@ class Agent:
         try:
             recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
             await recorder.commit(self._first_change(recorder, wanted))
-        except BaseException:
+        except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
             raise
         return Session(Desk(self._parts, recorder))
@@ -285,7 +285,7 @@ class Agent:
             if not recorder.mirror.slots:  # its maker ended between the lease and the first write
                 await recorder.commit(self._first_change(recorder, SessionConfig()))
             await set_right(recorder)
-        except BaseException:
+        except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
             raise
         return Session(Desk(self._parts, recorder))

@@ -15,12 +15,14 @@ from typing import Literal
 import msgspec
 
 from agent_magics.context.compaction import (
+    MAX_SUMMARY_TOKENS,
     CompactionPlan,
     judge_summary,
+    output_limit_for,
     plan_compaction,
     summary_request,
 )
-from agent_magics.context.degrade import degraded_text, render_degraded
+from agent_magics.context.degrade import degraded_text
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ModelInfo
@@ -39,7 +41,6 @@ from agent_magics.session.asking import collect
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
-MAX_SUMMARY_TOKENS = 2_048
 LEAST_PROGRESS = 0.1
 FIXED_PARTS = ("system", "tools", "skills", "memories")
 _log = logging.getLogger("agent_magics.session")
@@ -188,7 +189,7 @@ class Compactor:
         active = self.recorder.mirror.checkpoint_of(slot)
         text = degraded_text(len(cuts), active.summary if active else "")
         made = self._candidate(slot, cuts[-1], text, tokens_before, "overflow")
-        return msgspec.structs.replace(made, rendered=render_degraded(text), degraded=True)
+        return msgspec.structs.replace(made, rendered=render_summary(text), degraded=True)
 
     async def _summary(
         self,
@@ -221,8 +222,7 @@ class Compactor:
         if answer.done and answer.done.finish == "length":
             raise CompactError("The summary ran into the model's output limit; nothing changed.")
         said = "" if answer.calls else answer.said.strip()
-        limit = min(MAX_SUMMARY_TOKENS, window // 4)
-        refused = judge_summary(said, plan=plan, output_limit=limit)
+        refused = judge_summary(said, plan=plan, output_limit=output_limit_for(window))
         if refused:
             raise CompactError(
                 f"The summary by {writer.spec} was refused ({refused}); nothing changed."

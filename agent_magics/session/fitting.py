@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -138,14 +139,14 @@ class Fitter:
     def _is_on(self) -> bool:
         return self.compactor.config.compaction.enabled and self.find_slot().config.compact
 
-    async def _summarise(self, reason: str, draught: Draught) -> None:
+    async def _summarise(self, reason: Literal["auto", "overflow"], draught: Draught) -> None:
         self.has_tried = True
         slot = self.find_slot()
         try:
             outcome = await self.compactor.compact(
                 slot,
                 summariser=await self.find_summariser(),
-                reason="auto" if reason == "auto" else "overflow",
+                reason=reason,
             )
         except (CompactionError, ProviderError) as error:
             self.trigger.rest(slot, draught.info)
