@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
+import msgspec
+
+from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
 
@@ -40,7 +43,12 @@ class SummaryConfig(Value):
 
 
 class AgentConfig(Value):
-    """Settings of an agent (seed 001 § 4.8). Models are written `provider:model`."""
+    """Settings of an agent (seed 001 § 4.8). Models are written `provider:model`.
+
+    `memory_extraction` False: memories are read and searched, none is extracted by itself (D 45).
+    `approval`: whether mutating tools ask, by tool name or "*"; a slot's own goes before it.
+    `session_memory_tools` False: the model can't write the session's facts (B3).
+    """
 
     default_model: str
     system_instructions: tuple[str, ...] = ()
@@ -60,6 +68,9 @@ class AgentConfig(Value):
     memory_checkpoint_interval: int = 10
     memory_max_items: int = 20
     memory_namespace: str = "default"
+    memory_extraction: bool = True
+    approval: dict[str, ApprovalPolicy] = msgspec.field(default_factory=dict)
+    session_memory_tools: bool = True
 
 
 class SessionConfig(Value):

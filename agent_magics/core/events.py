@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from agent_magics.core.approval import ApprovalWord
 from agent_magics.core.messages import (
     Content,
     Message,
@@ -163,7 +164,7 @@ class Retry(Value, tag="retry"):
 class Approval(Value, tag="approval"):
     call_id: str
     tool_name: str
-    answer: Literal["yes", "no", "always", "edited"]
+    answer: ApprovalWord
     arguments: dict[str, Any] | None = None
 
 

@@ -8,8 +8,11 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.events import Draft, LedgerEvent, NewEvent
+from agent_magics.core.hooks import HookEvent, HookHandler, PluginDescriptor
+from agent_magics.core.memories import Memory
 from agent_magics.core.messages import ToolOutput, Value
 from agent_magics.core.slots import Checkpoint, Slot
 
@@ -81,6 +84,81 @@ class OnMain(Protocol):
         ...
 
 
+class Approver(Protocol):
+    """Somebody who can be asked whether a tool may run; questions come one at a time."""
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """Ask and wait; None where nobody is there to answer. A cancel withdraws the question."""
+        ...
+
+
+class ReferenceSource(Protocol):
+    """Tells the model of something that changes between turns; it is sent and not stored (D 4)."""
+
+    @property
+    def name(self) -> str:
+        """A word for the section's heading."""
+        ...
+
+    def current(self, slot_uid: str) -> str:
+        """Say what is new since `mark_seen`, "" for nothing. Callable from any thread, quick."""
+        ...
+
+    def mark_seen(self, slot_uid: str) -> None:
+        """Note that a turn of the slot has been told of it."""
+        ...
+
+
+class PluginContext(Protocol):
+    """What a plugin registers its hooks with."""
+
+    @property
+    def config(self) -> dict[str, Any]: ...
+
+    def tap(self, event: HookEvent, handler: HookHandler) -> None:
+        """Call `handler` at `event`; raises `PluginHookContractViolation` if it isn't declared."""
+        ...
+
+
+class Plugin(Protocol):
+    """Something that taps hooks. Initialised in order, shut down in reverse (E14)."""
+
+    @property
+    def descriptor(self) -> PluginDescriptor: ...
+
+    async def initialize(self, config: dict[str, Any]) -> None: ...
+
+    def apply(self, context: PluginContext) -> None:
+        """Tap the hooks that the descriptor declares."""
+        ...
+
+    async def shutdown(self) -> None: ...
+
+
+class MemoryStorage(Protocol):
+    """Where memories live (seed 001 § 5.4). Every method may raise `StorageError`."""
+
+    async def search(self, namespace: str, query: str, limit: int) -> Sequence[Memory]:
+        """Find memories by relevance to `query`, best first; any text is a valid query."""
+        ...
+
+    async def list_recent(self, namespace: str, limit: int) -> Sequence[Memory]:
+        """List the memories that were updated last, newest first."""
+        ...
+
+    async def list_by_namespace(self, namespace: str) -> Sequence[Memory]: ...
+
+    async def upsert(self, memory: Memory) -> None:
+        """Write by id: the same content only moves `updated_at`, else content and tags change."""
+        ...
+
+    async def delete(self, memory_id: str) -> None:
+        """Delete by id; nothing happens where there is none."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
 class Clock(Protocol):
     def now(self) -> datetime:
         """The time in UTC."""
@@ -90,7 +168,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    def new(self, kind: Literal["session", "slot", "turn", "checkpoint"]) -> str: ...
+    def new(self, kind: Literal["session", "slot", "turn", "checkpoint", "memory"]) -> str: ...
 
 
 class Secrets(Protocol):

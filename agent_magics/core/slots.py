@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Message, Value
 from agent_magics.core.text import clean_value
@@ -114,7 +115,10 @@ class ModelParams(Value):
 
 
 class SlotConfig(Value):
-    """Settings of one slot (S2). `tools` None: all registered; empty: none."""
+    """Settings of one slot (S2). `tools` None: all registered; empty: none.
+
+    `approval`: whether mutating tools ask here, by tool name or "*" (decision 55).
+    """
 
     mode: SlotMode = Full()
     source: SlotSource = New()
@@ -125,6 +129,7 @@ class SlotConfig(Value):
     tools: tuple[str, ...] | None = None
     params: ModelParams = ModelParams()
     context_limit: int | None = None
+    approval: dict[str, ApprovalPolicy] = msgspec.field(default_factory=dict)
 
 
 class Checkpoint(Value):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from agent_magics.core.approval import ApprovalWord
 from agent_magics.core.errors import AgentError
 from agent_magics.core.messages import TokenUsage, ToolOutput, Value
 
@@ -40,6 +41,28 @@ class ToolEnded(Value, tag="tool_ended"):
     tool_name: str
     output: ToolOutput
     duration_ms: int
+
+
+class ErrorNoted(Value, tag="error"):
+    """An error that doesn't end the turn by itself (seed 001 § 4.7): of a tool, a limit, upkeep."""
+
+    code: str
+    message: str
+    call_id: str | None = None
+
+
+class ApprovalRequested(Value, tag="approval_requested"):
+    """A tool waits for a person (decision 55)."""
+
+    call_id: str
+    tool_name: str
+    preview: str
+
+
+class ApprovalAnswered(Value, tag="approval_answered"):
+    call_id: str
+    tool_name: str
+    word: ApprovalWord
 
 
 class ContextCompacted(Value, tag="context_compacted"):
@@ -98,6 +121,9 @@ TurnPayload = (
     | ReasoningChunk
     | ToolStarted
     | ToolEnded
+    | ErrorNoted
+    | ApprovalRequested
+    | ApprovalAnswered
     | ContextCompacted
     | UsageReported
     | RetryScheduled

@@ -33,7 +33,7 @@ class SystemClock:
 class RandomIds:
     """Ids that don't meet: 16 hexadecimal digits behind the kind's first letter."""
 
-    def new(self, kind: Literal["session", "slot", "turn", "checkpoint"]) -> str:
+    def new(self, kind: Literal["session", "slot", "turn", "checkpoint", "memory"]) -> str:
         return f"{kind[0] if kind != 'slot' else 'x'}{secrets.token_hex(8)}"
 
 

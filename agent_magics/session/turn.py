@@ -40,14 +40,13 @@ from agent_magics.core.events import (
     Origin,
     Payload,
     SystemMessage,
-    ToolAnswered,
     Usage,
     UserMessage,
 )
-from agent_magics.core.messages import TokenUsage, ToolCall, ToolOutput, UserInput
+from agent_magics.core.messages import TokenUsage, ToolCall, UserInput
 from agent_magics.core.ports import Change, Clock, Provider
 from agent_magics.core.slots import Slot
-from agent_magics.core.text import clean_text, clean_value
+from agent_magics.core.text import clean_text
 from agent_magics.core.turns import (
     Cancelled,
     Completed,
@@ -57,8 +56,6 @@ from agent_magics.core.turns import (
     Reply,
     RetryScheduled,
     TextChunk,
-    ToolEnded,
-    ToolStarted,
     TurnOutcome,
     TurnStarted,
     TurnWarning,
@@ -70,7 +67,8 @@ from agent_magics.session.fitting import Fitter
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn, Stopped
-from agent_magics.tools.dispatch import OVER_LIMIT, Answered, Dispatcher
+from agent_magics.session.tool_stage import ToolStage
+from agent_magics.tools.dispatch import Dispatcher
 
 NOTHING = "(the model returned nothing)"
 LIMIT_NOTICE = (
@@ -114,6 +112,10 @@ class TurnRun:
     last_seq: int | None = None
     began_s: float = 0.0
     has_ended: bool = False
+    tools: ToolStage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tools = ToolStage(turn=self.turn, dispatcher=self.dispatcher, record=self._record)
 
     async def run(self, given: UserInput) -> TurnOutcome:
         """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
@@ -294,58 +296,14 @@ class TurnRun:
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         self.calls_made += len(calls)
-        for call in calls:
-            self._show_started(call)
-        answers = self.dispatcher.run(
-            calls, stop=self.turn.stop_wanted, abandon=self.turn.abandon_wanted
-        )
-        async for answered in answers:
-            await self._record_results([answered])
-
-    async def _refuse(self, calls: Sequence[ToolCall]) -> None:
-        """Give calls past the limit their result; they don't run (D 13)."""
-        for call in calls:
-            self._show_started(call)
-        refused = ToolOutput(content=OVER_LIMIT, is_error=True)
-        await self._record_results([Answered(call=call, output=refused) for call in calls])
-
-    def _show_started(self, call: ToolCall) -> None:
-        self.turn.emit(
-            ToolStarted(
-                call_id=call.call_id,
-                tool_name=call.tool_name,
-                arguments=call.arguments or {},
-            )
-        )
-
-    async def _record_results(self, answers: Sequence[Answered]) -> None:
-        """Record results in one transaction, then show them."""
-        results = [
-            ToolAnswered(
-                call_id=answered.call.call_id,
-                tool_name=answered.call.tool_name,
-                output=clean_value(answered.output),
-                duration_ms=answered.duration_ms,
-            )
-            for answered in answers
-        ]
-        await self._record(results)
-        for result in results:
-            self.turn.emit(
-                ToolEnded(
-                    call_id=result.call_id,
-                    tool_name=result.tool_name,
-                    output=result.output,
-                    duration_ms=result.duration_ms or 0,
-                )
-            )
+        await self.tools.run(calls)
 
     async def _close_at_limit(self, calls: Sequence[ToolCall]) -> None:
         """Answer calls past the limit without running them, ask once more, fail (E11, D 13)."""
         limit = self.config.max_tool_calls_per_turn
         allowed = calls[: max(0, limit - self.calls_made)]
         await self._run_tools(allowed)
-        await self._refuse(calls[len(allowed) :])
+        await self.tools.refuse(calls[len(allowed) :])
         error = MaxToolCallsExceeded(limit)
         await self._record([SystemMessage(text=LIMIT_NOTICE.format(limit=limit), note="limit")])
         self._warn(error.message)
