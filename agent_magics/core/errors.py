@@ -22,7 +22,7 @@ AgentError
 │   ├── SlotNotFound · SlotAlreadyExists · SlotReadonly · SlotProtected
 ├── CompactionError             the view before is still valid
 │   ├── CompactError · NothingToCompact · FixedContextExceedsBudget · CompactionStale
-└── PluginAborted · RequestCancelled · InternalPanic · AgentShutdown
+└── PluginAborted · RequestCancelled · InternalPanic (PluginFailed) · AgentShutdown
 
 Codes and their meaning: seed 001 § 4.11 and decision 49. Every message is a sentence that says
 what failed, with which value, and what to do.
@@ -415,6 +415,19 @@ class InternalPanic(AgentError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"agent-magics failed inside: {reason}. This is our bug; please report it."
+        )
+
+
+class PluginFailed(InternalPanic):
+    """A plugin's hook raised; what it raised is the cause of this error."""
+
+    source_component = "plugin"
+
+    def __init__(self, plugin_id: str, hook: str, reason: str) -> None:
+        AgentError.__init__(
+            self,
+            f'Plugin "{plugin_id}" failed at {hook}: {reason}. Mend it or take it out; what was'
+            " recorded is kept.",
         )
 
 
