@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -27,8 +28,11 @@ from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Completed, Failed, Panicked, Reply, TurnOutcome, TurnWarning
+from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Fitter, Trigger
+from agent_magics.session.memory import SessionMemory
+from agent_magics.session.memory_tools import memory_tools
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
 from agent_magics.session.record import Recorder
@@ -51,7 +55,9 @@ class Desk:
         self.recorder = recorder
         self.mirror: Mirror = recorder.mirror
         self.models = Models(parts.registry)
-        self.builder = RequestBuilder(self.mirror, parts.config, parts.tools)
+        self.memory = SessionMemory(recorder)
+        self.bridges = Bridges(recorder=recorder, clock=parts.clock)
+        self.builder = RequestBuilder(self.mirror, parts.config, parts.tools, self._own_tools)
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
         self.is_closed = False
@@ -125,6 +131,11 @@ class Desk:
         """Find the model that summarises a slot (decision 33)."""
         return await self.models.find(self.parts.config.compact_model or self.spec_of(slot))
 
+    def _own_tools(self, slot: Slot) -> Sequence[Tool]:
+        if not self.parts.config.session_memory_tools or is_static(slot):
+            return ()
+        return memory_tools(self.memory, slot.uid)
+
     # Checks
 
     def check_open(self) -> None:
@@ -155,10 +166,22 @@ class Desk:
         if isinstance(slot.config.mode, Readonly):
             raise SlotReadonly(slot.slot_id)
 
+    def check_startable(self, slot_ids: Sequence[str]) -> None:
+        """Check that one prompt can go to all of these slots, before it goes to any (D 28)."""
+        self.check_open()
+        if not slot_ids:
+            raise InputValidation("No slot is named; name those that should be asked.")
+        for slot_id in slot_ids:
+            if list(slot_ids).count(slot_id) > 1:
+                raise InputValidation(f'Slot "{slot_id}" is named twice; name each once.')
+            slot = self.idle_slot(slot_id)
+            self.check_writable(slot.uid)
+            self.check_model(self.spec_of(slot))
+
     def check_turn_end(self, slot: Slot, seq: int) -> None:
         """Raise `InputValidation`, naming the nearest ends, where `seq` doesn't end a turn."""
         ends = [0, *(span.last_seq for span in self.turns(slot) if span.is_finished)]
-        if seq in ends:
+        if seq in ends or seq in self._borders(slot):
             return
         below = max((end for end in ends if end < seq), default=0)
         above = min((end for end in ends if end > seq), default=None)
@@ -166,6 +189,11 @@ class Desk:
         raise InputValidation(
             f'seq {seq} does not end a turn of slot "{slot.slot_id}"; the nearest ends: {nearest}.'
         )
+
+    def _borders(self, slot: Slot) -> set[int]:
+        """Find the seqs between a turn and what was recorded outside of turns, a bridge say."""
+        events = self.mirror.view(slot).events
+        return {a.seq for a, b in pairwise(events) if a.turn_id != b.turn_id}
 
     def fork_seq(self, parent: Slot, at_seq: int | None) -> int:
         """Give the last inherited seq of a child made now (D 18)."""
@@ -218,9 +246,9 @@ class Desk:
         given: UserInput,
         *,
         slot_id: str | None,
-        cancel: CancelToken | None,
-        model: str | None,
-        origin: Origin | None,
+        cancel: CancelToken | None = None,
+        model: str | None = None,
+        origin: Origin | None = None,
     ) -> RunningTurn:
         """Check everything, keep the slot, start the turn's task."""
         self.check_open()

@@ -8,8 +8,10 @@ from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import MemorySet
 from agent_magics.core.text import clean_text
 from agent_magics.session.loop import hops
+from agent_magics.session.mirror import is_static
 from agent_magics.session.record import Recorder
 
+SUMMARY_KEY = "conversation_summary"
 MAX_VALUE_CHARACTERS = 4_000
 MAX_SNAPSHOT_TOKENS = 2_000
 MAX_KEY_CHARACTERS = 128
@@ -21,13 +23,17 @@ class SessionMemory:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    @hops
     async def set(self, key: str, value: str) -> None:
-        """Write a fact.
+        """Write a fact; it counts as written from the current slot (decision 48).
 
-        Raises `InputValidation` where the key is blank, the value is over 4,000 characters, or the
-        snapshot would pass 2,000 tokens; nothing is written then.
+        Raises `InputValidation` where the key is blank or reserved, the value is over 4,000
+        characters, or the snapshot would pass 2,000 tokens; nothing is written then.
         """
+        await self.write(key, value)
+
+    @hops
+    async def write(self, key: str, value: str, *, slot_uid: str | None = None) -> None:
+        """Write a fact as from a slot (None: the current one); see `set`."""
         if not isinstance(value, str):
             raise InputValidation(f'The value of "{key}" is {value!r:.80}; a fact is text.')
         key, value = clean_text(_checked_key(key)), clean_text(value)
@@ -44,7 +50,9 @@ class SessionMemory:
                 f" {MAX_SNAPSHOT_TOKENS:,} are allowed. Delete or shorten one of:"
                 f" {_heaviest(wanted)}."
             )
-        await self._recorder.append([MemorySet(key=key, value=value)], slot_uid=None)
+        slot = self._recorder.mirror.slots[slot_uid or self._recorder.mirror.current_uid]
+        origin = None if is_static(slot) else slot.uid
+        await self._recorder.append([MemorySet(key=key, value=value)], slot_uid=origin)
 
     @hops
     async def get(self, key: str) -> str | None:
@@ -73,6 +81,10 @@ class SessionMemory:
 def _checked_key(key: str) -> str:
     if not key.strip():
         raise InputValidation("A fact needs a key; give it a name.")
+    if key.strip().startswith(SUMMARY_KEY):
+        raise InputValidation(
+            f'"{key}" is reserved: automatic summaries are kept under {SUMMARY_KEY}. Use another.'
+        )
     if len(key) > MAX_KEY_CHARACTERS:
         raise InputValidation(
             f"The key has {len(key)} characters; {MAX_KEY_CHARACTERS} are allowed."

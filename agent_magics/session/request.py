@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -44,16 +44,24 @@ class Draught(Value):
 class RequestBuilder:
     """Makes requests from a session's mirror and the agent's settings."""
 
-    def __init__(self, mirror: Mirror, config: AgentConfig, tools: ToolSource) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        config: AgentConfig,
+        tools: ToolSource,
+        own_tools: Callable[[Slot], Sequence[Tool]] = lambda _: (),
+    ) -> None:
         self._mirror = mirror
         self._config = config
         self._tools = tools
+        self._own_tools = own_tools
         self.learnt_windows: dict[str, int] = {}
 
     def tools_of(self, slot: Slot) -> tuple[Tool, ...]:
-        """Give the tools that a slot's model may call."""
+        """Give the tools that a slot's model may call; a registered one stands before our own."""
+        named = {tool.name: tool for tool in (*self._own_tools(slot), *self._tools())}
         allowed = slot.config.tools
-        return tuple(tool for tool in self._tools() if allowed is None or tool.name in allowed)
+        return tuple(tool for tool in named.values() if allowed is None or tool.name in allowed)
 
     def build(
         self,

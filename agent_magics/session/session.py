@@ -12,25 +12,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from agent_magics.context.budget import ContextInfo
-from agent_magics.context.view import TurnSpan
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation, NothingToCompact
-from agent_magics.core.events import LedgerEvent, Metadata, Origin
-from agent_magics.core.messages import ContentBlock, Message, System, UserInput
+from agent_magics.core.events import Metadata, Origin
+from agent_magics.core.messages import ContentBlock, UserInput
 from agent_magics.core.ports import Change
-from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig, SlotMeta
-from agent_magics.core.turns import Reply
-from agent_magics.frames import Frames
-from agent_magics.session.cells import CellTurn, find_cell_turn
+from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig
+from agent_magics.core.turns import Reply, TurnOutcome
+from agent_magics.session.bridging import BridgeOutcome
 from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.desk import Desk
-from agent_magics.session.listing import list_metas
-from agent_magics.session.loop import background_loop, hops
-from agent_magics.session.memory import SessionMemory
+from agent_magics.session.loop import hops
 from agent_magics.session.mirror import is_static
-from agent_magics.session.request import Draught
 from agent_magics.session.running import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.session.session_view import SessionView
 from agent_magics.session.slot_changes import static_config
 
 T = TypeVar("T")
@@ -51,95 +45,8 @@ def one_by_one(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corou
     return waiting
 
 
-class Session:
+class Session(SessionView):
     """One conversation with its slots. Made by `Agent.new_session` and `Agent.resume_session`."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.session_id: str = desk.mirror.row.session_id
-        self.memory = SessionMemory(desk.recorder)
-        self.frames = Frames(lambda: (self._read(desk.snapshot),))
-
-    def __repr__(self) -> str:
-        return f'<session "{self.title or self.session_id}">'
-
-    # What is
-
-    @property
-    def title(self) -> str | None:
-        return self._desk.mirror.row.title
-
-    @property
-    def current_slot(self) -> str:
-        """The id of the slot that turns go to."""
-        return self._read(lambda: self._desk.mirror.slot(None).slot_id)
-
-    @property
-    def model(self) -> str:
-        """The session's model, `provider:model`; slots may have their own."""
-        return self._read(lambda: self._desk.session_model)
-
-    @property
-    def is_readonly(self) -> bool:
-        """True where another kernel writes this session."""
-        return self._desk.recorder.is_readonly
-
-    @property
-    def is_closed(self) -> bool:
-        return self._desk.is_closed
-
-    def list_slots(self) -> tuple[SlotMeta, ...]:
-        """Describe the slots, oldest first (S8)."""
-        return self._read(lambda: list_metas(self._desk.mirror, self._desk.running_ids()))
-
-    def slot_config(self, slot: str | None = None) -> SlotConfig:
-        """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""
-        return self._read(lambda: self._desk.mirror.slot(slot).config)
-
-    def turns(self, slot: str | None = None) -> tuple[TurnSpan, ...]:
-        """Give the turns in a slot's view, inherited ones included."""
-        return self._read(lambda: self._desk.turns(self._desk.mirror.slot(slot)))
-
-    def history(self, slot: str | None = None) -> tuple[LedgerEvent, ...]:
-        """Give the events in a slot's view, the raw log: no compaction or focus changes it (C1)."""
-        return self._read(lambda: self._desk.mirror.view(self._desk.mirror.slot(slot)).events)
-
-    def messages(self, slot: str | None = None) -> tuple[Message, ...]:
-        """Give what the model would see of a slot's history, without the system part."""
-        messages = self._draught(slot).request.messages
-        return tuple(message for message in messages if not isinstance(message, System))
-
-    def context_info(self, slot: str | None = None) -> ContextInfo:
-        """Weigh a slot's next request by part, in tokens (C18)."""
-        return self._draught(slot).info
-
-    def next_request(self, slot: str | None = None) -> Draught:
-        """Give the request that would be sent now, before the next user message."""
-        return self._draught(slot)
-
-    def fates(self, slot: str | None = None) -> dict[int, str]:
-        """Tell of every spoken seq of a slot's lineage whether the model sees it.
-
-        "summarised", "retained" or "excluded: <reason>": exactly one each (invariant 1).
-        """
-        return self._read(lambda: self._desk.builder.fates(self._desk.mirror.slot(slot)))
-
-    def turn_of(self, origin: Origin) -> CellTurn | None:
-        """Find the turn in view that a notebook cell made (decision 51)."""
-        return self._read(lambda: find_cell_turn(self._desk.mirror, origin))
-
-    def running(self) -> Mapping[str, RunningTurn]:
-        """Give the running turns by slot id."""
-        return self._read(lambda: {turn.slot_id: turn for turn in self._desk.running.values()})
-
-    def get_conversation_summary(self, slot: str | None = None) -> str | None:
-        """Read the newest automatic summary: the session's, or a slot's own (Y3)."""
-        key = "conversation_summary" + (f":{slot}" if slot else "")
-        return self._read(lambda: self._desk.mirror.memory.get(key))
-
-    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` on the session's loop after each change; give back how to stop that."""
-        return self._desk.recorder.subscribe(listener)
 
     # Turns
 
@@ -162,6 +69,37 @@ class Session:
         return await self._desk.start(
             UserInput.of(message), slot_id=slot, cancel=cancel, model=model, origin=origin
         )
+
+    @hops
+    @one_by_one
+    async def send_to(
+        self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
+    ) -> Mapping[str, RunningTurn]:
+        """Start the same prompt in several slots at once; give the handles by slot id (B5).
+
+        Everything is checked before anything is sent (decision 28): raises as `send_message`, and
+        `InputValidation` where no slot is named or one is named twice.
+        """
+        given = UserInput.of(message)
+        self._desk.check_startable(slots)
+        return {slot: await self._desk.start(given, slot_id=slot, origin=origin) for slot in slots}
+
+    async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
+        """Run one prompt in several slots at once; give each outcome by slot id (B5).
+
+        A failure in one slot is its outcome and stops no other. A cancel stops them all and waits
+        until that is recorded. Raises as `send_to`.
+        """
+        turns = await self.send_to(message, slots)
+        waiting = asyncio.gather(*(turn.join() for turn in turns.values()))
+        try:
+            outcomes = await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            for turn in turns.values():
+                turn.cancel()
+            await waiting
+            raise
+        return dict(zip(turns, outcomes, strict=True))
 
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
         """Run a turn to its end and give the reply; raises what made it fail or stopped it.
@@ -319,6 +257,35 @@ class Session:
         events = await self._desk.commit(self._desk.slot_changes.clear(found))
         return events[0].seq
 
+    @hops
+    async def bridge(
+        self,
+        from_slot: str,
+        to_slot: str,
+        *,
+        keys: Sequence[str] | None = None,
+        include_summary: bool = True,
+    ) -> BridgeOutcome:
+        """Carry facts and a summary of one slot into another as one reference message (B4, D 48).
+
+        `keys` None: the facts that were last written from the source. The summary is the newest
+        there is, else one call asks for it. Raises `InputValidation` (the same slot, an unknown
+        key, nothing to carry), `SlotNotFound`, `SlotReadonly` and `TurnBusy` of the target.
+        """
+        with ExitStack() as kept:
+            async with self._desk.changing:
+                source = self._desk.mirror.slot(from_slot)
+                target = self._writable(to_slot)
+                if source.uid == target.uid:
+                    raise InputValidation(f'Slot "{from_slot}" can\'t be bridged to itself.')
+                kept.enter_context(self._desk.doing(target, "a bridge"))
+            return await self._desk.bridges.carry(
+                source,
+                target,
+                keys=keys,
+                writer=await self._desk.model_of(source) if include_summary else None,
+            )
+
     # Compaction, model, end
 
     @hops
@@ -399,25 +366,3 @@ class Session:
         slot = self._desk.idle_slot(slot_id)
         self._desk.check_writable(slot.uid)
         return slot
-
-    def _draught(self, slot_id: str | None) -> Draught:
-        async def build() -> Draught:
-            slot = self._desk.mirror.slot(slot_id)
-            _, model = await self._desk.model_of(slot)
-            return self._desk.draught(slot, model)
-
-        loop = background_loop()
-        if loop.is_here():
-            slot = self._desk.mirror.slot(slot_id)
-            return self._desk.draught(slot, self._desk.models.known(self._desk.spec_of(slot)))
-        return loop.post(build()).result()
-
-    def _read(self, read: Callable[[], T]) -> T:
-        loop = background_loop()
-        if loop.is_here():
-            return read()
-
-        async def reading() -> T:
-            return read()
-
-        return loop.post(reading()).result()

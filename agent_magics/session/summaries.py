@@ -27,11 +27,10 @@ from agent_magics.core.slots import Focused, Full, ModelParams, Readonly, Slot
 from agent_magics.core.turns import SummaryFailed, SummaryWritten, TurnPayload
 from agent_magics.session.answer import Answer
 from agent_magics.session.asking import collect
-from agent_magics.session.memory import MAX_VALUE_CHARACTERS
+from agent_magics.session.memory import MAX_VALUE_CHARACTERS, SUMMARY_KEY
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import digest_of
 
-SUMMARY_KEY = "conversation_summary"
 MAX_SUMMARY_OUTPUT_TOKENS = 1_024
 _log = logging.getLogger("agent_magics.session")
 

@@ -28,6 +28,7 @@ class Bench:
 
     async def agent(self, *steps: Any, stored: bool = True, **settings: Any) -> Agent:
         tools = settings.pop("tools", ())
+        settings.setdefault("session_memory_tools", False)  # their schemas weigh on small windows
         self.provider = ScriptedProvider(list(steps))
         config = AgentConfig(default_model="scripted:test", **settings)
         builder = AgentBuilder(config).register_model_provider(self.provider)

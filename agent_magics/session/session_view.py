@@ -1,0 +1,138 @@
+"""What can be read of an open session; asked from any thread and any loop, answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from agent_magics.context.budget import ContextInfo
+from agent_magics.context.view import TurnSpan
+from agent_magics.core.events import LedgerEvent, Origin
+from agent_magics.core.messages import Message, System
+from agent_magics.core.slots import SlotConfig, SlotMeta
+from agent_magics.frames import Frames
+from agent_magics.session.cells import CellTurn, find_cell_turn
+from agent_magics.session.desk import Desk
+from agent_magics.session.listing import list_metas
+from agent_magics.session.loop import background_loop
+from agent_magics.session.memory import SessionMemory
+from agent_magics.session.request import Draught
+from agent_magics.session.running import RunningTurn
+
+T = TypeVar("T")
+
+
+class SessionView:
+    """The reading half of a session: facts, slots, history, the next request."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.session_id: str = desk.mirror.row.session_id
+        self.memory: SessionMemory = desk.memory
+        self.frames = Frames(lambda: (self._read(desk.snapshot),))
+
+    def __repr__(self) -> str:
+        return f'<session "{self.title or self.session_id}">'
+
+    @property
+    def title(self) -> str | None:
+        return self._desk.mirror.row.title
+
+    @property
+    def current_slot(self) -> str:
+        """The id of the slot that turns go to."""
+        return self._read(lambda: self._desk.mirror.slot(None).slot_id)
+
+    @property
+    def model(self) -> str:
+        """The session's model, `provider:model`; slots may have their own."""
+        return self._read(lambda: self._desk.session_model)
+
+    @property
+    def is_readonly(self) -> bool:
+        """True where another kernel writes this session."""
+        return self._desk.recorder.is_readonly
+
+    @property
+    def is_closed(self) -> bool:
+        return self._desk.is_closed
+
+    def list_slots(self) -> tuple[SlotMeta, ...]:
+        """Describe the slots, oldest first (S8)."""
+        return self._read(lambda: list_metas(self._desk.mirror, self._desk.running_ids()))
+
+    def slot_config(self, slot: str | None = None) -> SlotConfig:
+        """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""
+        return self._read(lambda: self._desk.mirror.slot(slot).config)
+
+    def turns(self, slot: str | None = None) -> tuple[TurnSpan, ...]:
+        """Give the turns in a slot's view, inherited ones included."""
+        return self._read(lambda: self._desk.turns(self._desk.mirror.slot(slot)))
+
+    def history(self, slot: str | None = None) -> tuple[LedgerEvent, ...]:
+        """Give the events in a slot's view, the raw log: no compaction or focus changes it (C1)."""
+        return self._read(lambda: self._desk.mirror.view(self._desk.mirror.slot(slot)).events)
+
+    def messages(self, slot: str | None = None) -> tuple[Message, ...]:
+        """Give what the model would see of a slot's history, without the system part."""
+        messages = self._draught(slot).request.messages
+        return tuple(message for message in messages if not isinstance(message, System))
+
+    def context_info(self, slot: str | None = None) -> ContextInfo:
+        """Weigh a slot's next request by part, in tokens (C18)."""
+        return self._draught(slot).info
+
+    def next_request(self, slot: str | None = None) -> Draught:
+        """Give the request that would be sent now, before the next user message."""
+        return self._draught(slot)
+
+    def fates(self, slot: str | None = None) -> dict[int, str]:
+        """Tell of every spoken seq of a slot's lineage whether the model sees it.
+
+        "summarised", "retained" or "excluded: <reason>": exactly one each (invariant 1).
+        """
+        return self._read(lambda: self._desk.builder.fates(self._desk.mirror.slot(slot)))
+
+    def turn_of(self, origin: Origin) -> CellTurn | None:
+        """Find the turn in view that a notebook cell made (decision 51)."""
+        return self._read(lambda: find_cell_turn(self._desk.mirror, origin))
+
+    def running(self) -> Mapping[str, RunningTurn]:
+        """Give the running turns by slot id."""
+        return self._read(lambda: {turn.slot_id: turn for turn in self._desk.running.values()})
+
+    def get_conversation_summary(self, slot: str | None = None) -> str | None:
+        """Read the newest automatic summary: the session's, or a slot's own (Y3)."""
+        key = "conversation_summary" + (f":{slot}" if slot else "")
+        return self._read(lambda: self._desk.mirror.memory.get(key))
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` on the session's loop after each change; give back how to stop that."""
+        return self._desk.recorder.subscribe(listener)
+
+    def newest_summary(self, slot: str | None = None) -> str | None:
+        """Give the summary that a bridge from the slot would carry; None: it would ask for one."""
+        desk = self._desk
+        return self._read(lambda: desk.bridges.newest_summary(desk.mirror.slot(slot)))
+
+    def _draught(self, slot_id: str | None) -> Draught:
+        async def build() -> Draught:
+            slot = self._desk.mirror.slot(slot_id)
+            _, model = await self._desk.model_of(slot)
+            return self._desk.draught(slot, model)
+
+        loop = background_loop()
+        if loop.is_here():
+            slot = self._desk.mirror.slot(slot_id)
+            return self._desk.draught(slot, self._desk.models.known(self._desk.spec_of(slot)))
+        return loop.post(build()).result()
+
+    def _read(self, read: Callable[[], T]) -> T:
+        loop = background_loop()
+        if loop.is_here():
+            return read()
+
+        async def reading() -> T:
+            return read()
+
+        return loop.post(reading()).result()

@@ -1,0 +1,281 @@
+"""Facts and summaries that go from one slot to another (seed 003, decision 48)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_magics.core.errors import InputValidation, SlotNotFound, SlotReadonly, TurnBusy
+from agent_magics.core.events import SystemMessage, Usage
+from agent_magics.core.messages import Text, User, text_of
+from agent_magics.core.slots import Focused, Readonly, SlotConfig, Static
+from agent_magics.session.session import Session
+
+if TYPE_CHECKING:
+    from tests.session.conftest import Bench
+
+SUMMARY = {"text": "They chose PostgreSQL.", "purpose": "bridge"}
+
+
+async def two(bench: Bench, *steps: Any) -> Session:
+    session = await bench.session(*steps, session_id="s")
+    await session.create_slot("plan")
+    return session
+
+
+def said(session: Session, slot: str) -> str:
+    return "\n".join(
+        text_of(message.content) for message in session.messages(slot) if isinstance(message, User)
+    )
+
+
+@pytest.mark.req("B4")
+def test_a_bridge_carries_the_facts_written_from_the_source(bench: Bench) -> None:
+    """Without keys it is what was last written from there; one reference message holds it."""
+
+    async def scene() -> None:
+        session = await two(bench)
+        await session.memory.set("db", "PostgreSQL")
+        await session.switch_slot("plan")
+        await session.memory.set("other", "not from default")
+        made = await session.bridge("default", "plan", include_summary=False)
+        assert (made.keys, made.has_summary, made.warning) == (("db",), False, None)
+        assert "- db: PostgreSQL" in said(session, "plan")
+        assert "not from default" not in said(session, "plan")
+        bridges = [e for e in session.history("plan") if isinstance(e.payload, SystemMessage)]
+        assert [event.seq for event in bridges] == [made.seq]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4")
+def test_named_keys_are_carried_whoever_wrote_them(bench: Bench) -> None:
+    """An unknown key is named, and nothing is carried then."""
+
+    async def scene() -> None:
+        session = await two(bench)
+        await session.switch_slot("plan")
+        await session.memory.set("port", "8080")
+        with pytest.raises(InputValidation, match=r'no fact "prot".*port'):
+            await session.bridge("default", "plan", keys=["port", "prot"])
+        assert said(session, "plan") == ""
+        made = await session.bridge("default", "plan", keys=["port"], include_summary=False)
+        assert made.keys == ("port",)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4")
+def test_a_summary_is_asked_for_where_there_is_none(bench: Bench) -> None:
+    """One call of purpose bridge, counted in the source and in no turn's usage."""
+
+    async def scene() -> None:
+        session = await two(bench, "Use PostgreSQL.", SUMMARY)
+        await session.submit_turn("Which database?")
+        assert session.newest_summary("default") is None
+        made = await session.bridge("default", "plan")
+        assert made.has_summary
+        assert "They chose PostgreSQL." in said(session, "plan")
+        assert "[Carried over]" in said(session, "plan")
+        request = bench.provider.requests[-1]
+        assert (request.purpose, request.tools) == ("bridge", ())
+        frame = session.frames.events()
+        spent = [e for e in frame.itertuples() if e.kind == "usage"]
+        assert len(spent) == 2
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4")
+def test_an_existing_summary_is_carried_without_a_call(bench: Bench) -> None:
+    """A focused slot's own summary is one; no model is asked."""
+
+    async def scene() -> None:
+        session = await two(bench)
+        await session.configure_slot("default", mode=Focused(summary_override="All is decided."))
+        await session.bridge("default", "plan")
+        assert "All is decided." in said(session, "plan")
+        assert bench.provider.requests == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4")
+@pytest.mark.parametrize("bad", [{"error": "server"}, {"text": "I'm sorry, I can't."}], ids=str)
+def test_a_failed_summary_leaves_the_facts(bench: Bench, bad: dict[str, Any]) -> None:
+    """The facts go over, with a warning; with no facts there is nothing to carry."""
+
+    async def scene() -> None:
+        session = await two(
+            bench, "Yes.", {**bad, "purpose": "bridge"}, {**bad, "purpose": "bridge"}
+        )
+        await session.submit_turn("Well?")
+        with pytest.raises(InputValidation, match="nothing to carry over"):
+            await session.bridge("default", "plan")
+        await session.memory.set("db", "PostgreSQL")
+        made = await session.bridge("default", "plan")
+        assert (made.keys, made.has_summary) == (("db",), False)
+        assert made.warning is not None
+        assert "no summary" in made.warning
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "S11")
+def test_what_cannot_be_bridged_is_refused(bench: Bench) -> None:
+    """Itself, an unknown slot, a read-only target, a busy one; from a read-only one it works."""
+
+    async def scene() -> None:
+        session = await two(bench, {"text": "slow", "delay_s": 30})
+        await session.memory.set("db", "PostgreSQL")
+        with pytest.raises(InputValidation, match="itself"):
+            await session.bridge("plan", "plan")
+        with pytest.raises(SlotNotFound):
+            await session.bridge("default", "plam")
+        turn = await session.send_message("go", slot="plan")
+        with pytest.raises(TurnBusy):
+            await session.bridge("default", "plan", include_summary=False)
+        turn.cancel()
+        await turn.join()
+        await session.configure_slot("plan", mode=Readonly())
+        with pytest.raises(SlotReadonly):
+            await session.bridge("default", "plan", include_summary=False)
+        await session.bridge("plan", "default", keys=["db"], include_summary=False)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B6", "B4")
+def test_destroying_a_context_keeps_what_was_bridged(bench: Bench) -> None:
+    """The target's message and the session's facts outlive the source, also after a restart."""
+
+    async def scene() -> None:
+        session = await two(bench, "Done.")
+        await session.switch_slot("plan")
+        await session.memory.set("path", "src/db.rs")
+        await session.bridge("plan", "default", include_summary=False)
+        await session.delete_slot("plan")
+        live = session.messages("default")
+        await session.close()
+        again = await bench.resumed("s")
+        assert again.messages("default") == live
+        assert "src/db.rs" in said(again, "default")
+        assert await again.memory.get("path") == "src/db.rs"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "C8")
+def test_a_bridge_is_no_turn(bench: Bench) -> None:
+    """It counts as none, and a rewind may end before or behind it, also in an empty slot."""
+
+    async def scene() -> None:
+        session = await two(bench, "One.", "Two.")
+        await session.memory.set("db", "PostgreSQL")
+        first = await session.bridge("default", "plan", include_summary=False)
+        await session.submit_turn("First", slot="plan")
+        end = session.turns("plan")[-1].last_seq
+        second = await session.bridge("default", "plan", include_summary=False)
+        await session.submit_turn("Second", slot="plan")
+        assert len(session.turns("plan")) == 2
+        for to_seq, bridges in ((second.seq, 2), (end, 1), (first.seq, 1)):
+            await session.rewind("plan", to_seq=to_seq)
+            assert said(session, "plan").count("[Carried over]") == bridges
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4")
+def test_a_static_slot_can_be_a_source(bench: Bench) -> None:
+    """Its given messages are what the summary is made of."""
+
+    async def scene() -> None:
+        session = await two(bench, SUMMARY)
+        given = Static(messages=(User(content=(Text(text="We use PostgreSQL."),)),))
+        await session.create_slot("notes", SlotConfig(source=given))
+        await session.bridge("notes", "plan")
+        prompt = text_of(bench.provider.requests[-1].messages[-1].content)  # type: ignore[union-attr,arg-type]
+        assert "We use PostgreSQL." in prompt
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B3")
+def test_the_model_writes_and_reads_facts(bench: Bench) -> None:
+    """What it notes stands in every slot's next request, and counts as written from its slot."""
+
+    async def scene() -> None:
+        note = {
+            "calls": [{"name": "session_memory_set", "arguments": {"key": "db", "value": "pg"}}]
+        }
+        read = {"calls": [{"name": "session_memory_get", "arguments": {"key": "nope"}}]}
+        session = await bench.session(
+            note, "Noted.", read, "None.", session_id="s", session_memory_tools=True
+        )
+        await session.create_slot("plan")
+        await session.submit_turn("Remember the database.", slot="plan")
+        assert await session.memory.items() == {"db": "pg"}
+        assert "db: pg" in session.next_request("default").request.messages[0].text  # type: ignore[union-attr]
+        await session.submit_turn("What is nope?")
+        answered = session.messages()[-2]
+        assert 'no fact "nope". Known: db' in str(answered)
+        made = await session.bridge("plan", "default", include_summary=False)
+        assert made.keys == ("db",)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B3")
+def test_a_fact_that_does_not_fit_is_told_to_the_model(bench: Bench) -> None:
+    """A value over the limit is an error result; nothing is written and the turn goes on."""
+
+    async def scene() -> None:
+        arguments = {"key": "k", "value": "x" * 4_001}
+        call = {"calls": [{"name": "session_memory_set", "arguments": arguments}]}
+        session = await bench.session(call, "Too long.", session_memory_tools=True)
+        await session.submit_turn("Note it.")
+        assert await session.memory.items() == {}
+        assert "4,000 are allowed" in str(session.messages()[-2])
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B3")
+def test_the_memory_tools_can_be_turned_off(bench: Bench) -> None:
+    """By the agent's setting, and by a slot's own tool set."""
+
+    async def scene() -> None:
+        session = await bench.session("Hi.", session_memory_tools=True)
+        names = {tool.name for tool in session.next_request().request.tools}
+        assert names == {"session_memory_set", "session_memory_get"}
+        await session.configure_slot("default", tools=())
+        assert session.next_request().request.tools == ()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B1")
+def test_a_reserved_key_is_refused(bench: Bench) -> None:
+    """Keys of automatic summaries never reach a prompt, so no fact may hide there."""
+
+    async def scene() -> None:
+        session = await bench.session()
+        with pytest.raises(InputValidation, match="reserved"):
+            await session.memory.set("conversation_summary:x", "y")
+
+    asyncio.run(scene())
+
+
+def test_usage_of_a_bridge_has_its_own_purpose(bench: Bench) -> None:
+    """It is in the ledger under `bridge` (decision 42)."""
+
+    async def scene() -> None:
+        session = await two(bench, "Yes.", SUMMARY)
+        await session.submit_turn("Well?")
+        await session.bridge("default", "plan")
+        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        assert [usage.purpose for usage in spent] == ["turn", "bridge"]
+
+    asyncio.run(scene())
