@@ -50,6 +50,26 @@ class CompactionPlan(Value):
     previous: Checkpoint | None
 
 
+class SourceRecord(Value):
+    """What the summarising model was given of a compaction's source (C10, seed 002 § 10.3).
+
+    Of `messages`, the oldest `omitted` are left out and `shortened` more are cut in the middle;
+    `is_previous_shortened`: so is the previous summary. It is kept in the ledger.
+    """
+
+    messages: int
+    omitted: int
+    shortened: int
+    is_previous_shortened: bool
+    strategy: str = "newest first, head and tail of what doesn't fit"
+
+
+class SummaryRequest(ChatRequest, kw_only=True):
+    """The request of a compaction, and what it leaves out."""
+
+    source: SourceRecord
+
+
 def plan_compaction(
     view: View,
     *,
@@ -97,7 +117,7 @@ def summary_request(
     window: int,
     instructions: str | None = None,
     prompt: str | None = None,
-) -> ChatRequest:
+) -> SummaryRequest:
     """Build the one tool-less request of a compaction (C10, C11).
 
     `window` is the summarising model's, in tokens; the request and its answer fit into it.
@@ -117,12 +137,17 @@ def summary_request(
             f"A window of {window:,} tokens is too small to summarise in; set compact_model to a"
             " model with a larger one."
         )
-    made = _made(source.total, source.omitted, source.shortened, is_cut=earlier != previous)
-    parts = [task, made]
+    record = SourceRecord(
+        messages=source.total,
+        omitted=source.omitted,
+        shortened=source.shortened,
+        is_previous_shortened=earlier != previous,
+    )
+    parts = [task, _made(record)]
     if earlier:
         parts.append(f"<previous_summary>\n{earlier}\n</previous_summary>")
     parts.append(f"<conversation>\n{source.text}\n</conversation>")
-    return ChatRequest(
+    return SummaryRequest(
         model=model,
         messages=(
             System(text=COMPACTION_SYSTEM),
@@ -130,6 +155,7 @@ def summary_request(
         ),
         params=ModelParams(temperature=SUMMARY_TEMPERATURE, max_tokens=output),
         purpose="compaction",
+        source=record,
     )
 
 
@@ -224,12 +250,13 @@ def _fitted(text: str, tokens: int) -> str:
     return text if count_text(text) <= tokens else head_and_tail(text, tokens)
 
 
-def _made(total: int, omitted: int, shortened: int, *, is_cut: bool) -> str:
-    said = f"The conversation below has {total} messages"
-    if omitted:
-        said += f"; the oldest {omitted} don't fit and are left out, so say that they are missing"
-    if shortened:
-        said += f"; {shortened} are shortened in the middle"
-    if is_cut:
+def _made(source: SourceRecord) -> str:
+    said = f"The conversation below has {source.messages} messages"
+    if source.omitted:
+        said += f"; the oldest {source.omitted} don't fit and are left out,"
+        said += " so say that they are missing"
+    if source.shortened:
+        said += f"; {source.shortened} are shortened in the middle"
+    if source.is_previous_shortened:
         said += "; the previous summary is shortened in the middle"
     return f"{said}."

@@ -83,8 +83,10 @@ def item_of(message: Message) -> tuple[str, bool]:
         case User(content=content):
             return _item("User", _said(content))
         case Assistant(content=content, calls=calls):
-            parts = [_said(content), *(_call(call) for call in calls)]
-            return _item("Assistant", "\n".join(part for part in parts if part))
+            written = [_call(call) for call in calls]
+            parts = [_said(content), *(text for text, _ in written)]
+            text, is_cut = _item("Assistant", "\n".join(part for part in parts if part))
+            return text, is_cut or any(cut for _, cut in written)
         case ToolResult():
             return _result(message)
         case _:
@@ -123,9 +125,10 @@ def _told(text: str) -> str:
     return within_role(shield(text))
 
 
-def _call(call: ToolCall) -> str:
+def _call(call: ToolCall) -> tuple[str, bool]:
     arguments = msgspec.json.encode(call.arguments or {}).decode()
-    return f"[calls {call.tool_name} {_cut_middle(arguments, ARGUMENT_CHARACTERS)}]"
+    shown = _cut_middle(arguments, ARGUMENT_CHARACTERS)
+    return f"[calls {call.tool_name} {shown}]", shown is not arguments
 
 
 def _said(content: Sequence[ContentBlock]) -> str:

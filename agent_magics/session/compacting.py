@@ -17,8 +17,9 @@ import msgspec
 from agent_magics.context.compaction import (
     MAX_SUMMARY_TOKENS,
     CompactionPlan,
+    SourceRecord,
+    SummaryRequest,
     judge_summary,
-    output_limit_for,
     plan_compaction,
     summary_request,
 )
@@ -133,8 +134,14 @@ class Compactor:
         before = self.draught(slot).info
         plan = self.plan(slot)
         provider, writer = summariser
-        window = writer.context_window or before.limits.window
-        summary = await self._summary(plan, provider, writer, window, instructions, slot)
+        request = summary_request(
+            plan,
+            model=writer.name,
+            window=writer.context_window or before.limits.window,
+            instructions=instructions,
+            prompt=self.config.compact_prompt,
+        )
+        summary = await self._summary(plan, request, provider, writer, slot)
         made = self._candidate(slot, plan.first_retained_seq, summary, before.used, reason)
         made = msgspec.structs.replace(
             made,
@@ -144,7 +151,7 @@ class Compactor:
             model=writer.name,
         )
         checkpoint = self._judged(made, slot, before.limits.threshold)
-        await self._commit(checkpoint, slot)
+        await self._commit(checkpoint, slot, request.source)
         return self._outcome(plan, checkpoint)
 
     def without_old_turns(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
@@ -194,19 +201,11 @@ class Compactor:
     async def _summary(
         self,
         plan: CompactionPlan,
+        request: SummaryRequest,
         provider: Provider,
         writer: ModelInfo,
-        window: int,
-        instructions: str | None,
         slot: Slot,
     ) -> str:
-        request = summary_request(
-            plan,
-            model=writer.name,
-            window=window,
-            instructions=instructions,
-            prompt=self.config.compact_prompt,
-        )
         answer = Answer(
             began_s=self.clock.monotonic(),
             estimated_tokens=sum(map(count_message, request.messages)),
@@ -222,7 +221,8 @@ class Compactor:
         if answer.done and answer.done.finish == "length":
             raise CompactError("The summary ran into the model's output limit; nothing changed.")
         said = "" if answer.calls else answer.said.strip()
-        refused = judge_summary(said, plan=plan, output_limit=output_limit_for(window))
+        limit = request.params.max_tokens or MAX_SUMMARY_TOKENS
+        refused = judge_summary(said, plan=plan, output_limit=limit)
         if refused:
             raise CompactError(
                 f"The summary by {writer.spec} was refused ({refused}); nothing changed."
@@ -273,7 +273,10 @@ class Compactor:
             )
         return msgspec.structs.replace(checkpoint, tokens_after=after)
 
-    async def _commit(self, checkpoint: Checkpoint, slot: Slot) -> None:
+    async def _commit(
+        self, checkpoint: Checkpoint, slot: Slot, source: SourceRecord | None = None
+    ) -> None:
+        """Write the checkpoint, and a marker that tells what its summary was made of."""
         marker = Metadata(
             key="context_compaction",
             value={
@@ -283,6 +286,7 @@ class Compactor:
                 "tokens_before": checkpoint.tokens_before,
                 "tokens_after": checkpoint.tokens_after,
                 "degraded": checkpoint.degraded,
+                "source": msgspec.to_builtins(source),
             },
         )
         changed = msgspec.structs.replace(

@@ -198,7 +198,7 @@ def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None
         LONG = "They talked about the price of trains in May, at length. " * 20
         SUMMARY = "\\n".join(f"## {heading}\\nShort." for heading in SUMMARY_HEADINGS)
 
-        async def die_before_commit(self, checkpoint, slot):
+        async def die_before_commit(self, *given):
             os.kill(os.getpid(), signal.SIGKILL)
 
         async def scene():
