@@ -13,7 +13,9 @@ import msgspec
 from agent_magics.core.messages import Value
 
 T = TypeVar("T")
-_SCHEMA_VERSION = "1"  # `schema.SCHEMA_VERSION`, which is not imported here: it needs SQLAlchemy
+# Those whose tables it knows. The last is `schema.SCHEMA_VERSION`, which isn't imported here: it
+# needs SQLAlchemy.
+_SCHEMA_VERSIONS = ("1", "2")
 _WAIT_S = 0.1
 
 _VERSION = "SELECT version_num FROM schema_version"
@@ -80,7 +82,7 @@ def _looked(path: Path | str, read: Callable[[sqlite3.Connection], T]) -> T | No
     try:
         uri = f"{Path(path).absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_S)) as ledger:
-            if ledger.execute(_VERSION).fetchone() != (_SCHEMA_VERSION,):
+            if ledger.execute(_VERSION).fetchone()[0] not in _SCHEMA_VERSIONS:
                 return None
             return read(ledger)
     except (sqlite3.Error, OSError, ValueError, LookupError, AttributeError, TypeError):

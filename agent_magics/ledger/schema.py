@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VERSION_TABLE = "schema_version"
 
 metadata = MetaData()
@@ -113,6 +113,22 @@ bindings = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("session_id", Text, nullable=False),
+)
+
+# What lasts across sessions. `number` is its row in the full-text index, which is made by whoever
+# searches and is no table of ours; `indexed` is the version of the words it stands there with.
+memories = Table(
+    "memories",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("memory_id", Text, nullable=False, unique=True),
+    Column("namespace", Text, nullable=False, index=True),
+    Column("content", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("indexed", Integer, nullable=False, server_default="0"),
 )
 
 # Everything that goes with a session when it is deleted.

@@ -101,6 +101,10 @@ class SqlStore:
         """Tell which session was last bound to `key`; None where none is, or it was deleted."""
         return await self._run(lambda: self._bound(key))
 
+    async def on_connection(self, work: Callable[[HeldConnection], T]) -> T:
+        """Do `work` with the open ledger, on the one thread that may (for `SqlMemoryStore`)."""
+        return await self._run(lambda: work(self._open()))
+
     async def aclose(self) -> None:
         """Let go of every session and close the file; a second time does nothing."""
         if self._is_closed or os.getpid() != self._pid:

@@ -87,8 +87,18 @@ def test_anything_odd_is_nothing(play: Play, path: Path, sql: Sql, odd: str) -> 
 
 
 def test_it_knows_the_schema_of_the_store() -> None:
-    """The version that it repeats is the store's."""
-    assert str(schema.SCHEMA_VERSION) == peeking._SCHEMA_VERSION
+    """The newest version that it knows is the store's."""
+    assert peeking._SCHEMA_VERSIONS[-1] == str(schema.SCHEMA_VERSION)
+
+
+def test_an_older_file_is_known_before_it_is_migrated(play: Play, path: Path, sql: Sql) -> None:
+    """The first load after an upgrade still says which session this is."""
+    play(start)
+    before = peek(path, ["notebook:a.ipynb"])
+    sql("DROP TABLE memories")
+    sql("UPDATE schema_version SET version_num='1'")
+    assert before is not None
+    assert peek(path, ["notebook:a.ipynb"]) == before
 
 
 def test_it_needs_the_standard_library_only(root: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from agent_magics.core.errors import StorageError
 from agent_magics.core.ports import Change
-from agent_magics.ledger import faults
+from agent_magics.ledger import faults, schema
 from agent_magics.ledger.store import SqlStore
 from agent_magics.testing import assistant, loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
@@ -133,7 +133,7 @@ def test_a_newer_ledger_is_not_touched(play: Play, sql: Sql) -> None:
     play(start)
     sql("UPDATE schema_version SET version_num='7'")
     said = play(try_to_open)
-    assert "newer agent-magics (schema 7, this one knows 1)" in said
+    assert f"newer agent-magics (schema 7, this one knows {schema.SCHEMA_VERSION})" in said
     assert "Upgrade" in said
 
 

@@ -1,11 +1,4 @@
-"""Contract suites for what may be plugged in: run them with pytest over your own store (E23).
-
-    class TestMyStore(SessionStorageContract):
-        def make_store(self) -> SessionStorage:
-            return MyStore()
-
-Every test makes a store of its own. Nothing here imports pytest.
-"""
+"""What every session storage must do, and the values that its tests are told with."""
 
 from __future__ import annotations
 

@@ -1,0 +1,41 @@
+"""Contract suites for what may be plugged in: run them with pytest over your own store (E23).
+
+    class TestMyStore(SessionStorageContract):
+        def make_store(self) -> SessionStorage:
+            return MyStore()
+
+    class TestMyMemories(MemoryStorageContract):
+        def make_store(self) -> MemoryStorage:
+            return MyMemories()
+
+Every test makes a store of its own. Nothing here imports pytest.
+"""
+
+from agent_magics.testing.memories import MemoryStorageContract, memory
+from agent_magics.testing.sessions import (
+    NOON,
+    SessionStorageContract,
+    assistant,
+    checkpoint,
+    loaded,
+    new,
+    owner,
+    refused,
+    slot,
+    user,
+)
+
+__all__ = [
+    "NOON",
+    "MemoryStorageContract",
+    "SessionStorageContract",
+    "assistant",
+    "checkpoint",
+    "loaded",
+    "memory",
+    "new",
+    "owner",
+    "refused",
+    "slot",
+    "user",
+]
