@@ -73,9 +73,14 @@ def _shortened(message: Message, tokens: int, room_tokens: int) -> tuple[Message
     return msgspec.structs.replace(message, content=made), tokens - weight
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=16_384)  # more than a window of a million tokens has room for
 def _cut(content: str, tokens: int, room_tokens: int) -> tuple[str, int]:
-    """Cut a text to a room; the same output is cut in every later request of its slot."""
+    """Cut a text to a room; the same output is cut in every later request of its slot.
+
+    Only what stays is counted: the output itself was, when it was recorded.
+    """
     end = max(1, len(content) * room_tokens // tokens // 2)
-    made = f"{content[:end]}\n{MARK.format(tokens=count_text(content[end:-end]))}\n{content[-end:]}"
+    head, tail = content[:end], content[-end:]
+    left_out = max(1, tokens - count_text(head) - count_text(tail))
+    made = f"{head}\n{MARK.format(tokens=left_out)}\n{tail}"
     return made, count_text(made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -209,6 +210,7 @@ def _made(text: str) -> list[Message]:
     return [User(content=(Text(text=text),))] if text else []
 
 
+@lru_cache(maxsize=256)  # a summary is sent with every request, and counted once
 def _made_tokens(text: str) -> int:
     return FRAME_TOKENS + count_text(text) if text else 0
 
