@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from agent_magics.core.errors import SlotReadonly
+from agent_magics.core.events import Origin
 from agent_magics.core.messages import Text, UserInput
 from agent_magics.core.slots import Readonly
+from agent_magics.core.turns import Reply
 from agent_magics.notebook import catalogue
-from agent_magics.notebook.answer import Answer
+from agent_magics.notebook.answer import Answer, Answers
 from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, parse
 from agent_magics.notebook.attach import attachments
-from agent_magics.notebook.bridge import cell_origin
+from agent_magics.notebook.bridge import cell_origin, somebody_there
 from agent_magics.notebook.fill import Filled, fill
+from agent_magics.notebook.host import execution_token
 from agent_magics.notebook.models import choose_model, in_use, list_models, pull_model
 from agent_magics.notebook.near_miss import command_of, near_miss
 from agent_magics.notebook.rerun import last_prompt, redo_last, rewind_cell, undo_last
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say
-from agent_magics.notebook.turns import show_turn
+from agent_magics.notebook.turns import show_behind, show_turn, show_turns
 from agent_magics.settings import PROVIDER_IDS
 
 LAST = "agent_last"
 
 
-def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | None:
+def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | Answers | None:
     """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt.
 
     `names` are what a prompt's `{{expr}}` may use. Raises `UsageError` where a short line is
@@ -50,7 +53,9 @@ def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | None:
     return _ask(seat, given, given.text, names)
 
 
-def run_agent_cell(seat: Seat, line: str, body: str, names: dict[str, Any]) -> Answer | None:
+def run_agent_cell(
+    seat: Seat, line: str, body: str, names: dict[str, Any]
+) -> Answer | Answers | None:
     """Ask what a `%%agent` cell says; without a body, what stands on its header line."""
     if not body.strip():
         return run_agent(seat, line, names)
@@ -62,21 +67,33 @@ def run_agent_cell(seat: Seat, line: str, body: str, names: dict[str, Any]) -> A
     return _ask(seat, given, f"{given.text}\n{prompt}" if given.text else prompt, names)
 
 
-def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer:
+def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer | Answers | None:
     filled = Filled(text=text) if given.has("--raw") else fill(text, names)
     out = _variable(given.value("--out"))
     along = attachments(seat.shell, given.values("--attach"), names)
-    answer = ask(
+    prompt = UserInput.of([Text(text=filled.text), *along])
+    slots = _listed(given)
+    if slots:
+        answers = ask_many(
+            seat,
+            prompt,
+            slots,
+            warning=filled.warning,
+            keeps_going=given.has("--keep-going"),
+        )
+        if out:
+            seat.shell.user_ns[out] = answers
+        return answers
+    return ask(
         seat,
-        UserInput.of([Text(text=filled.text), *along]),
+        prompt,
         warning=filled.warning,
         slot=given.value("--slot"),
         model=given.value("--model"),
         keeps_going=given.has("--keep-going"),
+        goes_behind=given.has("--background"),
+        out=out,
     )
-    if out:
-        seat.shell.user_ns[out] = answer
-    return answer
 
 
 def ask(
@@ -87,10 +104,14 @@ def ask(
     slot: str | None = None,
     model: str | None = None,
     keeps_going: bool = False,
-) -> Answer:
+    goes_behind: bool = False,
+    out: str | None = None,
+) -> Answer | None:
     """Ask in a slot and show the turn; everything is checked before anything changes.
 
-    `warning` is said above the answer.
+    `warning` is said above the answer. The answer is kept in `out` and `agent_last`. With
+    `goes_behind` it comes later, while other cells run, and None is given; with nobody there to
+    run them it is waited for all the same.
     """
     if isinstance(seat.session().slot_config(slot).mode, Readonly):
         raise SlotReadonly(slot or seat.session().current_slot)
@@ -107,8 +128,47 @@ def ask(
     )
     if warning:
         say(warning)
-    answer = Answer(show_turn(seat, turn, keeps_going=keeps_going))
-    seat.shell.user_ns[LAST] = answer
+    if goes_behind and somebody_there():
+        made_in = execution_token()
+
+        def keep(reply: Reply) -> None:
+            _keep(seat, Answer(reply, made_in), out)
+
+        show_behind(seat, turn, then=keep)
+        return None
+    return _keep(seat, Answer(show_turn(seat, turn, keeps_going=keeps_going)), out)
+
+
+def ask_many(
+    seat: Seat,
+    prompt: UserInput,
+    slots: Sequence[str],
+    *,
+    warning: str | None = None,
+    keeps_going: bool = False,
+) -> Answers:
+    """Ask the same in several slots at once and show the answers side by side (B5)."""
+    for slot in slots:
+        if isinstance(seat.session().slot_config(slot).mode, Readonly):
+            raise SlotReadonly(slot)
+        seat.check_model(slot)
+    session, origin = seat.session(), cell_origin()
+    if origin is not None and seat.may_go_back():
+        for slot in slots:
+            _rewind(seat, slot, origin)
+    turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin))
+    if warning:
+        say(warning)
+    replies = show_turns(seat, turns, keeps_going=keeps_going)
+    answers = Answers({slot: Answer(reply) for slot, reply in replies.items()})
+    seat.shell.user_ns[LAST] = answers
+    return answers
+
+
+def _keep(seat: Seat, answer: Answer, out: str | None) -> Answer:
+    for name in (LAST, out):
+        if name:
+            seat.shell.user_ns[name] = answer
     return answer
 
 
@@ -121,13 +181,31 @@ def _go_back(seat: Seat, slot: str | None) -> None:
         if found is not None and found.slot_id != session.current_slot:
             seat.bridge.run(lambda: session.switch_slot(found.slot_id))
             say(f"back in {found.slot_id}, where this cell was asked before")
-    target = slot or session.current_slot
-    line = seat.bridge.run(lambda: rewind_cell(session, target, origin))
+    _rewind(seat, slot or session.current_slot, origin)
+
+
+def _rewind(seat: Seat, slot: str, origin: Origin) -> None:
+    session = seat.session()
+    line = seat.bridge.run(lambda: rewind_cell(session, slot, origin))
     if line:
         say(line)
 
 
-def _retry(seat: Seat) -> Answer:
+def _listed(given: Given) -> tuple[str, ...]:
+    """Read `--slots A,B`; what can't go with it is a `UsageError`."""
+    listed = given.value("--slots")
+    if listed is None:
+        return ()
+    for flag in ("--slot", "--model", "--background"):
+        if given.has(flag):
+            raise UsageError(f"--slots and {flag} can't go together; leave one out.")
+    slots = tuple(name.strip() for name in listed.split(",") if name.strip())
+    if not slots:
+        raise UsageError("--slots names no slot; write --slots A,B.")
+    return slots
+
+
+def _retry(seat: Seat) -> Answer | None:
     seat.check_model()
     session = seat.session()
     slot = session.current_slot

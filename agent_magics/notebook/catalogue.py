@@ -14,6 +14,15 @@ from agent_magics.notebook.arguments import (
 )
 
 SLOT = Option(flag="--slot", value="NAME", help="ask in this slot", completes="slot")
+SLOTS = Option(
+    flag="--slots",
+    value="A,B",
+    help="ask in several slots at once; the answers stand side by side",
+    completes="slot",
+)
+BACKGROUND = Option(
+    flag="--background", help="go on with other cells meanwhile; %agent stop stops it"
+)
 MODEL = Option(flag="--model", value="SPEC", help="provider:model for this turn", completes="model")
 OUT = Option(flag="--out", value="NAME", help="keep the answer in this variable", completes="name")
 ATTACH = Option(
@@ -42,7 +51,7 @@ ASK = Command(
     name="agent",
     summary="ask; in a cell magic the body is the prompt, {{expr}} takes values of the kernel",
     takes_text=True,
-    options=(SLOT, MODEL, OUT, ATTACH, RAW, KEEP_GOING),
+    options=(SLOT, SLOTS, MODEL, OUT, ATTACH, RAW, BACKGROUND, KEEP_GOING),
 )
 AGENT = (
     Command(
@@ -101,6 +110,20 @@ SLOT_RENAME = Command(
     words=("OLD", "NEW"),
     completes=("slot",),
 )
+SLOT_BRIDGE = Command(
+    name="slot bridge",
+    summary="carry facts and a summary of a slot into another",
+    words=("FROM", "TO"),
+    completes=("slot", "slot"),
+    options=(
+        Option(
+            flag="--keys",
+            value="A,B",
+            help="these facts; else those that were last written from there",
+        ),
+        Option(flag="--no-summary", help="facts only"),
+    ),
+)
 SLOT_COMMANDS = (
     SLOT_LIST,
     SLOT_NEW,
@@ -109,6 +132,7 @@ SLOT_COMMANDS = (
     SLOT_DELETE,
     SLOT_MODE,
     SLOT_RENAME,
+    SLOT_BRIDGE,
 )
 SLOT_SHOW = Command(name="slot", summary="show the slots")
 COMPACT = Command(

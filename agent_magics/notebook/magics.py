@@ -23,7 +23,7 @@ from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import AgentError, InternalPanic
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
-from agent_magics.notebook.answer import Answer
+from agent_magics.notebook.answer import Answer, Answers
 from agent_magics.notebook.arguments import Given, help_text
 from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
@@ -147,7 +147,7 @@ class AgentMagics(Magics):
     @_documented("agent")
     def agent(
         self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
-    ) -> Answer | None:
+    ) -> Answer | Answers | None:
         names = self._names(local_ns)
         with _one_sentence():
             if cell is None:

@@ -127,6 +127,29 @@ def _mode(seat: Seat, given: Given) -> None:
     say(f"{name} is {mode_label(mode)}")
 
 
+def _bridge(seat: Seat, given: Given) -> None:
+    session = seat.session()
+    source, target = given.words
+    keys = _names(given.value("--keys"))
+    with_summary = not given.has("--no-summary")
+    if with_summary and session.turns(source) and session.newest_summary(source) is None:
+        seat.check_model(source)
+        say(f"summarising {source} for the bridge…")
+    made = seat.bridge.run(
+        lambda: session.bridge(source, target, keys=keys, include_summary=with_summary)
+    )
+    carried = [*(["a summary"] if made.has_summary else []), *made.keys]
+    say(f"{target} has {', '.join(carried)} from {source}")
+    if made.warning:
+        say(made.warning)
+
+
+def _names(listed: str | None) -> tuple[str, ...] | None:
+    if listed is None:
+        return None
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
 def _go(seat: Seat, name: str) -> None:
     session = seat.session()
     seat.bridge.run(lambda: session.switch_slot(name))
@@ -216,4 +239,5 @@ _COMMANDS: dict[str, Command] = {
     catalogue.SLOT_DELETE.name: _delete,
     catalogue.SLOT_RENAME.name: _rename,
     catalogue.SLOT_MODE.name: _mode,
+    catalogue.SLOT_BRIDGE.name: _bridge,
 }

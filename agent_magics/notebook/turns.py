@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from agent_magics.core.errors import InternalPanic, said_by
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Reply, TurnOutcome
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
+from agent_magics.notebook.columns import columns_for
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
@@ -13,6 +17,97 @@ from agent_magics.notebook.showing import complain
 
 if TYPE_CHECKING:
     from agent_magics.session.running import RunningTurn
+
+
+def show_turns(
+    seat: Seat, turns: Mapping[str, RunningTurn], *, keeps_going: bool = False
+) -> dict[str, Reply]:
+    """Show the turns of several slots side by side until all have ended; give their replies.
+
+    One interrupt stops them all. Ends as `show_turn`; what failed is named with its slot.
+    """
+    pages = columns_for(tuple(turns))
+    answers = {slot: AnswerDisplay(pages[slot]) for slot in turns}
+
+    async def watch() -> list[TurnOutcome]:
+        return await asyncio.gather(*(_watched(answers[s], t) for s, t in turns.items()))
+
+    def stop() -> None:
+        for turn in turns.values():
+            turn.cancel()
+
+    try:
+        outcomes = seat.bridge.run(watch, on_interrupt=stop)
+    except StoppedCell:
+        for turn in turns.values():
+            if not turn.is_done:
+                turn.abandon()
+        raise StoppedCell("stopped") from None
+    ended = dict(zip(turns, outcomes, strict=True))
+    _end_together(ended, answers, keeps_going=keeps_going)
+    return {slot: outcome.reply for slot, outcome in ended.items()}
+
+
+def _end_together(
+    ended: Mapping[str, TurnOutcome],
+    answers: Mapping[str, AnswerDisplay],
+    *,
+    keeps_going: bool,
+) -> None:
+    failed = []
+    for slot, outcome in ended.items():
+        if isinstance(outcome, Panicked):
+            raise outcome.error
+        sentence = _trouble(outcome, answers[slot])
+        if sentence:
+            failed.append(f"{slot}: {sentence}")
+    if failed and not keeps_going:
+        raise FailedCell("  ".join(failed))
+    for line in failed:
+        complain(line)
+
+
+def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None]) -> None:
+    """Show a turn in this cell while others run; `then` gets the reply of one that completed."""
+    answer = AnswerDisplay()
+
+    async def watch() -> None:
+        with answer:
+            async for event in turn:
+                answer.feed(event)
+            outcome = await turn.join()
+            sentence = _trouble(outcome, answer)
+            if sentence:
+                answer.note(sentence)
+            else:
+                then(outcome.reply)
+            answer.finish(outcome)
+
+    seat.bridge.loop.post(watch())
+
+
+def _trouble(outcome: TurnOutcome, answer: AnswerDisplay) -> str | None:
+    """Say what kept a turn from completing; None where it did."""
+    match outcome:
+        case Completed():
+            return None
+        case Cancelled():
+            return answer.stopped
+        case Failed(error=error):
+            return sentence_of(error)
+        case Panicked(error=error):
+            return InternalPanic(said_by(error)).message
+        case _:
+            assert_never(outcome)
+
+
+async def _watched(answer: AnswerDisplay, turn: RunningTurn) -> TurnOutcome:
+    with answer:
+        async for event in turn:
+            answer.feed(event)
+        outcome = await turn.join()
+        answer.finish(outcome)
+    return outcome
 
 
 def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Reply:
@@ -24,16 +119,8 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
     """
     answer = AnswerDisplay()
 
-    async def watch() -> TurnOutcome:
-        with answer:
-            async for event in turn:
-                answer.feed(event)
-            outcome = await turn.join()
-            answer.finish(outcome)
-        return outcome
-
     try:
-        outcome = seat.bridge.run(watch, on_interrupt=turn.cancel)
+        outcome = seat.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
     except StoppedCell:
         if not turn.is_done:  # the second interrupt: running tools aren't waited for
             turn.abandon()
