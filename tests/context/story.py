@@ -26,6 +26,7 @@ from agent_magics.core.events import (
     UserMessage,
 )
 from agent_magics.core.messages import (
+    Assistant,
     Content,
     Message,
     Reasoning,
@@ -36,6 +37,7 @@ from agent_magics.core.messages import (
     text_of,
 )
 from agent_magics.core.slots import Checkpoint, Focused, Full, Slot, SlotConfig, SlotMode
+from agent_magics.core.text import clean_value
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 ROOT = "uid-root"
@@ -86,6 +88,7 @@ class Story:
     def write(
         self, payload: Payload, *, uid: str = ROOT, turn_id: str | None = None, tokens: int = -1
     ) -> int:
+        payload = clean_value(payload)  # as the recorder does at the ledger's door
         self.seq += 1
         event = LedgerEvent(
             seq=self.seq,
@@ -264,6 +267,25 @@ def checkpoint_at(
         degraded=False,
         created_at=WHEN,
     )
+
+
+def seqs_of(messages: Sequence[Message]) -> list[int]:
+    """Find the events that messages stand for, the calls of an assistant's included."""
+    own = [m.seq for m in messages if m.seq is not None]
+    calls = [c for m in messages if isinstance(m, Assistant) for c in m.calls]
+    return sorted({*own, *(int(c.call_id[1:].partition("-")[0]) for c in calls)})
+
+
+def assert_nothing_open(events: Sequence[LedgerEvent], first_retained: int) -> None:
+    """Fail where a call before a cut has its result behind it."""
+    before = [e for e in events if e.seq < first_retained]
+    after = {
+        (e.turn_id, e.payload.call_id)
+        for e in events
+        if e.seq >= first_retained and e.turn_id and isinstance(e.payload, ToolAnswered)
+    }
+    asked = {(e.turn_id, e.payload.call_id) for e in before if isinstance(e.payload, ToolCalled)}
+    assert not asked & after
 
 
 def sample() -> list[Any]:

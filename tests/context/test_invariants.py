@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -16,147 +16,23 @@ from hypothesis import strategies as st
 from agent_magics.context.projection import project, repair, turns_of, view_of
 from agent_magics.core.errors import NothingToCompact
 from agent_magics.core.events import (
-    Clear,
-    IncompleteCause,
     LedgerEvent,
-    Rewind,
-    ToolAnswered,
-    ToolCalled,
 )
-from agent_magics.core.messages import Assistant, System, ToolResult, User
+from agent_magics.core.messages import Assistant
 from agent_magics.core.slots import Checkpoint, Focused, Full, Readonly, SlotMode
-from tests.context.story import Story, checkpoint_at, said, sample, words
+from tests.context.story import (
+    Story,
+    assert_nothing_open,
+    checkpoint_at,
+    sample,
+    seqs_of,
+    words,
+)
 from tests.context.strict import assert_strict
+from tests.context.telling import Draw, stories, tell
 
 ROOM = Path(__file__).resolve().parent.parent.parent
 T = TypeVar("T")
-
-
-class Draw(Protocol):
-    """Hypothesis draws in composites and in `data` alike."""
-
-    def __call__(self, strategy: st.SearchStrategy[T], /) -> T: ...
-
-
-CAUSES: list[IncompleteCause] = ["stopped", "connection lost", "process ended", "failed"]
-
-
-@st.composite
-def stories(draw: st.DrawFn, *, is_tidy: bool = False) -> Story:
-    """Tell a session of several slots. `is_tidy`: only what the engine itself would write."""
-    story = Story()
-    kinds = ["turn", "tools", "failed", "partial", "cut", "rewind", "clear", "redo", "derive"]
-    kinds.append("carried")
-    if not is_tidy:
-        kinds += ["open", "mess", "imported", "undo"]
-    for kind in draw(st.lists(st.sampled_from(kinds), max_size=10)):
-        tell(draw, story, kind, draw(st.sampled_from(sorted(story.slots))))
-    return story
-
-
-def tell(draw: Draw, story: Story, kind: str, uid: str) -> None:
-    match kind:
-        case "turn":
-            story.turn(uid=uid, tokens=draw(st.integers(0, 50)))
-        case "tools":
-            story.ask(uid=uid)
-            tools(draw, story, uid)
-            story.answer(draw(st.sampled_from(["done", ""])), uid=uid)
-        case "failed":
-            story.ask(uid=uid)
-            story.answer("", uid=uid, cause=draw(st.sampled_from(CAUSES)))
-        case "partial":
-            story.ask(uid=uid)
-            story.answer("half", uid=uid, cause=draw(st.sampled_from(CAUSES)))
-        case "cut":
-            story.ask(uid=uid)
-            tools(draw, story, uid)
-            story.answer("", uid=uid, cause=draw(st.sampled_from(CAUSES)))
-        case "carried":
-            story.note("tea", note="bridge", uid=uid, alone=True)
-        case "open":
-            story.ask(uid=uid)
-            story.call("x", uid=uid)
-        case "imported":
-            story.imported([System(text="s"), User(content=said("q")), Assistant()], uid=uid)
-        case "mess":
-            mess(draw, story, uid)
-        case _:
-            change(draw, story, kind, uid)
-
-
-def tools(draw: Draw, story: Story, uid: str) -> None:
-    for _ in range(draw(st.integers(1, 3))):
-        if draw(st.booleans()):
-            story.answer(draw(st.sampled_from(["looking", ""])), uid=uid)
-        ids = draw(st.lists(st.sampled_from("xyz"), min_size=1, max_size=3, unique=True))
-        for call_id in ids:
-            story.call(call_id, uid=uid, is_broken=draw(st.booleans()))
-        if draw(st.booleans()):
-            story.steer("hurry", uid=uid)
-        for call_id in draw(st.permutations(ids)):
-            story.result(call_id, uid=uid, is_error=draw(st.booleans()))
-        if draw(st.integers(0, 5)) == 0:
-            story.note("no more calls", note="limit", uid=uid)
-
-
-def mess(draw: Draw, story: Story, uid: str) -> None:
-    """Events in an order that nobody would write."""
-    for kind in draw(st.lists(st.sampled_from("uacrsni"), max_size=5)):
-        call_id = draw(st.sampled_from(["", "x", "y"]))
-        if kind == "u":
-            story.ask(draw(st.sampled_from(["", "q"])), uid=uid)
-        elif kind == "a":
-            story.answer(draw(st.sampled_from(["", " ", "a"])), uid=uid)
-        elif kind == "c":
-            story.call(call_id, draw(st.sampled_from(["f", "", "a b"])), uid=uid)
-        elif kind == "r":
-            story.result(call_id, draw(st.sampled_from(["", "r"])), uid=uid)
-        elif kind == "s":
-            story.note(draw(st.sampled_from(["", "skill"])), uid=uid)
-        elif kind == "n":
-            story.turn_id = draw(st.sampled_from([None, "turn-1", "turn-2"]))
-        else:
-            result = ToolResult(call_id=call_id, tool_name="f", content="r")
-            story.imported([result], uid=uid)
-
-
-def change(draw: Draw, story: Story, kind: str, uid: str) -> None:
-    ends = [span.last_seq for span in turns_of(story.view(uid))]
-    if kind == "clear":
-        story.clear(uid=uid)
-    elif kind == "rewind":
-        story.rewind(draw(st.sampled_from([0, *ends])), uid=uid)
-    elif kind == "undo":
-        story.rewind(draw(st.sampled_from([0, *ends])), uid=uid, undoes=undoable(draw, story, uid))
-    elif kind == "redo" and (latest := redoable(story, uid)) is not None:
-        story.rewind(ends[-1] if ends else 0, uid=uid, undoes=latest)
-    elif kind == "derive" and ends:
-        fork = draw(st.sampled_from(ends))
-        firsts = [s.first_seq for s in turns_of(story.view(uid)) if s.last_seq <= fork]
-        focus = draw(st.sampled_from([None, *firsts]))
-        child = f"uid-{len(story.slots)}"
-        story.add_slot(child, parent=uid, fork_seq=fork, focus_seq=focus)
-
-
-def undoable(draw: Draw, story: Story, uid: str) -> int | None:
-    """Pick any rewind, clear or undo, in an order that no session would allow."""
-    controls = [e.seq for e in story.events[uid] if isinstance(e.payload, (Rewind, Clear))]
-    return draw(st.sampled_from([None, *controls]))
-
-
-def redoable(story: Story, uid: str) -> int | None:
-    """Find the newest rewind that isn't undone, where no turn came after it (decision 54)."""
-    open_rewinds: list[int] = []
-    for event in story.events[uid]:
-        match event.payload:
-            case Rewind(undoes=undoes) if undoes is not None:
-                del open_rewinds[-1:]
-            case Rewind() | Clear():
-                open_rewinds.append(event.seq)
-            case _:
-                open_rewinds.clear()
-    return open_rewinds[-1] if open_rewinds else None
 
 
 FOCUSED: st.SearchStrategy[SlotMode] = st.builds(
@@ -265,23 +141,6 @@ def test_any_number_of_compactions_loses_nothing_and_says_nothing_twice(
     retained = {seq for seq, fate in story.project(uid=uid).fates.items() if fate == "retained"}
     kept = {seq for seq, fate in fates.items() if fate == "retained"}
     assert kept | set(summarised) >= retained
-
-
-def seqs_of(messages: tuple[Any, ...]) -> list[int]:
-    own = [m.seq for m in messages if m.seq is not None]
-    calls = [c for m in messages if isinstance(m, Assistant) for c in m.calls]
-    return sorted({*own, *(int(c.call_id[1:].partition("-")[0]) for c in calls)})
-
-
-def assert_nothing_open(events: tuple[LedgerEvent, ...], first_retained: int) -> None:
-    before = [e for e in events if e.seq < first_retained]
-    after = {
-        (e.turn_id, e.payload.call_id)
-        for e in events
-        if e.seq >= first_retained and e.turn_id and isinstance(e.payload, ToolAnswered)
-    }
-    asked = {(e.turn_id, e.payload.call_id) for e in before if isinstance(e.payload, ToolCalled)}
-    assert not asked & after
 
 
 @pytest.mark.req("S6", "inv11", "dec18")
