@@ -7,12 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending, growing, loading, projecting, streaming
+from benchmarks import appending, growing, lasting, loading, projecting, streaming
 from benchmarks.table import render
 
 BENCHMARKS = {
     "append": appending.rows,
     "grow": growing.rows,
+    "last": lasting.rows,
     "load": loading.rows,
     "project": projecting.rows,
     "stream": streaming.rows,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 
-from agent_magics.context.tokens import count_payload
-from agent_magics.core.config import AgentConfig, SessionConfig
-from agent_magics.core.events import NewEvent, SlotChanged, decode_payload
-from agent_magics.core.ports import Change, Owner
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.events import SlotChanged, decode_payload
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent, AgentBuilder
+from benchmarks.filled import fill
 from benchmarks.floor import Floor
 from benchmarks.table import Row
 from benchmarks.trace import turns
@@ -85,29 +82,9 @@ async def _agent(path: Path) -> tuple[Agent, SqlStore]:
 
 async def _fill(path: Path, size: int) -> None:
     agent, store = await _agent(path)
-    session = await agent.new_session(SessionConfig(session_id=SESSION))
-    await session.close()
-    state = await store.load(SESSION)
-    assert state is not None
-    owner = Owner(pid=os.getpid(), host="bench", since=datetime.now(UTC))
-    lease = await store.acquire(SESSION, owner)
-    await store.commit(lease, Change(events=tuple(_events(size, state.slots[0].uid))))
-    await store.release(lease)
+    await fill(agent, store, SESSION, size)
     await agent.shutdown()
     await store.aclose()
-
-
-def _events(size: int, slot_uid: str) -> Iterator[NewEvent]:
-    now = datetime.now(UTC)
-    for number, (asked, said) in enumerate(turns(size)):
-        for payload in (*asked, *said):
-            yield NewEvent(
-                payload=payload,
-                created_at=now,
-                slot_uid=slot_uid,
-                turn_id=f"turn-{number}",
-                tokens=count_payload(payload),
-            )
 
 
 def _since(begin: float) -> float:
