@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from agent_magics.core.errors import SlotReadonly
+from agent_magics.core.errors import InputValidation, SlotReadonly
 from agent_magics.core.events import Origin
 from agent_magics.core.messages import Text, UserInput
 from agent_magics.core.slots import Readonly
@@ -19,7 +19,7 @@ from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, 
 from agent_magics.notebook.attach import attachments
 from agent_magics.notebook.bridge import cell_origin, somebody_there
 from agent_magics.notebook.fill import Filled, fill
-from agent_magics.notebook.host import execution_token
+from agent_magics.notebook.host import execution_token, in_kernel
 from agent_magics.notebook.models import choose_model, in_use, list_models, pull_model
 from agent_magics.notebook.near_miss import command_of, near_miss
 from agent_magics.notebook.rerun import last_prompt, redo_last, rewind_cell, undo_last
@@ -217,6 +217,20 @@ def _retry(seat: Seat) -> Answer | None:
     return ask(seat, UserInput(content=prompt.content), slot=slot)
 
 
+def _fix(seat: Seat) -> Answer | None:
+    failure = seat.failures.last
+    if failure is None:
+        raise InputValidation(
+            "No cell has failed here since the extension was loaded; run the one to mend first."
+        )
+    seat.check_model()
+    say(f"sent:\n\n{failure.prompt}\n")
+    answer = ask(seat, UserInput.of(failure.prompt))
+    if answer is not None and answer.code and in_kernel():
+        seat.shell.set_next_input(answer.code[0])
+    return answer
+
+
 def _undo(seat: Seat) -> None:
     session = seat.session()
     say(seat.bridge.run(lambda: undo_last(session)))
@@ -240,6 +254,7 @@ def _stop(seat: Seat) -> None:
 
 
 _ONE_LINERS: dict[str, Callable[[Seat], Answer | None]] = {
+    "fix": _fix,
     "retry": _retry,
     "undo": _undo,
     "redo": _redo,

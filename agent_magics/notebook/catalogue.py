@@ -62,6 +62,10 @@ AGENT = (
         completes=("model",),
     ),
     Command(name="agent model pull", summary="fetch the small demo model to this machine"),
+    Command(
+        name="agent fix",
+        summary="ask why the cell that failed last did, and for it mended; shows what is sent",
+    ),
     Command(name="agent retry", summary="send the last prompt of this slot again"),
     Command(name="agent undo", summary="take the last turn of this slot out of the view"),
     Command(name="agent redo", summary="bring back what the last undo or rerun took"),

@@ -125,12 +125,14 @@ class AgentMagics(Magics):
         self._host.register_magics(self)
         self._host.input_transformers_cleanup.append(self._transformer)
         self._host.Completer.custom_matchers.append(self._matcher)
+        self._host.events.register("post_run_cell", self.seat.failures.note)
 
     def detach(self) -> None:
         """Take everything back: the session is closed, what runs is stopped and recorded."""
         _drop(self._host.input_transformers_cleanup, self._transformer)
         _drop(self._host.Completer.custom_matchers, self._matcher)
         _drop(self._host.configurables, self)
+        self._host.events.unregister("post_run_cell", self.seat.failures.note)
         manager = self._host.magics_manager
         for kind, names in self.magics.items():
             for name in names:

@@ -29,6 +29,7 @@ from agent_magics.notebook.bridge import (
     notebook_path,
     somebody_there,
 )
+from agent_magics.notebook.failures import Failures
 from agent_magics.notebook.host import execution_token
 from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.rerun import is_same_cell, maker_of
@@ -82,7 +83,8 @@ class Place(Value):
 class Seat:
     """Holds the session that the magics of one shell use.
 
-    `has_switched`: this process has gone to another slot since it opened the session.
+    `has_switched`: this process has gone to another slot since it opened the session. `failures`:
+    what of the notebook's own cells failed last.
     `seen_models`: the specs that were listed last.
     """
 
@@ -98,6 +100,7 @@ class Seat:
         self.shell = shell
         self.bridge = bridge
         self.has_switched = False
+        self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
         self._settings = settings
         self._rerun = rerun
