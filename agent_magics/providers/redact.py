@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agent_magics.core.keys import KEY_LIKE
+
 SHOWN_CHARACTERS = 3
 _SHORTEST_KEY = 6
 
-_LOOKS_LIKE_A_KEY = re.compile(
-    r"(?i)\b(?:sk|pk|rk|gsk|xai|hf|key|AIza)[-_][A-Za-z0-9_\-]{8,}"
-    r"|\bAIza[A-Za-z0-9_\-]{20,}"
-)
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s\"',;]+")
 _QUERY = re.compile(r"(?i)([?&](?:api[-_]?key|key|token|access_token)=)[^&\s\"']+")
 _USER_INFO = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]{0,20}://)[^/\s@\"']+@")
@@ -30,7 +28,7 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     for secret in secrets:
         if secret and len(secret) >= _SHORTEST_KEY:
             text = text.replace(secret, key_end(secret))
-    text = _LOOKS_LIKE_A_KEY.sub(lambda found: key_end(found.group()), text)
+    text = KEY_LIKE.sub(lambda found: key_end(found.group()), text)
     text = _BEARER.sub(r"\1…", text)
     text = _QUERY.sub(r"\1…", text)
     return _USER_INFO.sub(r"\1…@", text)
