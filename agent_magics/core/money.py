@@ -1,0 +1,113 @@
+"""What requests cost: prices, sums that keep unknown apart from nothing, and limits (P7, D 57)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Protocol
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.messages import TokenUsage, Value
+
+_LIMIT = re.compile(
+    r"\s*(?:(?:\$|usd)?\s*(?P<usd>\d+(?:\.\d+)?)(?:\s*(?:\$|usd))?"
+    r"|(?P<tokens>\d+(?:\.\d+)?)\s*(?P<unit>[km]?)\s*tokens?)\s*",
+    re.IGNORECASE,
+)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+class Price(Value):
+    """US dollars per million tokens. `cached` None: cached input costs what other input costs."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def of(self, usage: TokenUsage) -> float:
+        """Price one request."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
+        millionths = (
+            fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        )
+        return millionths / 1_000_000
+
+
+class Prices(Protocol):
+    """Knows what models cost."""
+
+    def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
+        """Price one request in US dollars; None where the price isn't known, never 0 for that."""
+        ...
+
+
+class KnownPrices:
+    """Prices that a person gave, by model spec, before those that `others` knows."""
+
+    def __init__(self, given: Mapping[str, Price], others: Prices | None = None) -> None:
+        self._given = dict(given)
+        self._others = others
+
+    def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
+        given = self._given.get(f"{provider}:{model}")
+        if given is not None:
+            return given.of(usage)
+        return self._others.price_of(provider, model, usage) if self._others else None
+
+
+class Spent(Value):
+    """A sum of requests. `usd` is of those whose price is known; `unpriced_tokens` of the others.
+
+    `uncounted` are requests for which no server told tokens. Cached tokens are part of the input.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    priced: int = 0
+    unpriced_tokens: int = 0
+    uncounted: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Spent) -> Spent:
+        """Add two sums."""
+        return Spent(
+            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        )
+
+
+class SpendingLimit(Value):
+    """The most that may be spent: US dollars, tokens (input and output together), or both."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> SpendingLimit | None:
+        """Read `0.50`, `$2`, `200k tokens`; None for a blank. Raises `InputValidation`."""
+        if not text.strip():
+            return None
+        found = _LIMIT.fullmatch(text)
+        if found is None:
+            raise InputValidation(
+                f'The spending limit "{text}" can\'t be read; write money as "$0.50" or tokens as'
+                ' "200k tokens".'
+            )
+        if found["usd"]:
+            return cls(usd=float(found["usd"]))
+        return cls(tokens=round(float(found["tokens"]) * _UNITS[found["unit"].lower()]))
+
+    def reached_by(self, spent: Spent) -> str | None:
+        """Say which limit a sum has reached; None: there is room left."""
+        if self.usd is not None and spent.usd >= self.usd:
+            return f"${spent.usd:,.2f} of ${self.usd:,.2f}"
+        if self.tokens is not None and spent.tokens >= self.tokens:
+            return f"{spent.tokens:,} of {self.tokens:,} tokens"
+        return None

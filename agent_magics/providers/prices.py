@@ -1,0 +1,65 @@
+"""Prices and windows of hosted models, from the package `genai-prices` (P7).
+
+It is an extra (`agent-magics[prices]`); without it nothing is known. It is imported when asked.
+Its table is a dated cut: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from agent_magics.core.messages import TokenUsage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo
+
+# Local models cost electricity, not money per token: their price isn't known, which isn't 0.
+_IDS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "azure": "azure",
+    "openrouter": "openrouter",
+    "groq": "groq",
+    "deepseek": "deepseek",
+    "mistral": "mistral",
+    "gemini": "google",
+}
+
+
+class ListedPrices:
+    """What providers list as their prices (`core.money.Prices`)."""
+
+    def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
+        """Price one request in US dollars; None where the model isn't listed."""
+        if _find(provider, model) is None:
+            return None
+        from genai_prices import Usage, calc_price  # noqa: PLC0415 - optional, and 0.2 s to load
+
+        spent = Usage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+        )
+        try:
+            return float(calc_price(spent, model_ref=model, provider_id=_IDS[provider]).total_price)
+        except (LookupError, ValueError):
+            return None
+
+
+def listed_window(provider: str, model: str) -> int | None:
+    """Give a hosted model's context window in tokens; None where it isn't listed."""
+    found = _find(provider, model)
+    return found.context_window if found else None
+
+
+def _find(provider: str, model: str) -> ModelInfo | None:
+    if provider not in _IDS or "@" in model or importlib.util.find_spec("genai_prices") is None:
+        return None
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - as above
+
+    try:
+        _, found = get_snapshot().find_provider_model(model, None, _IDS[provider], None)
+    except LookupError:
+        return None
+    return found
