@@ -84,6 +84,26 @@ class OnMain(Protocol):
         ...
 
 
+@runtime_checkable
+class LiveTools(Protocol):
+    """A tool source behind connections: they open before a turn that may use them (`mcp`)."""
+
+    def __call__(self) -> Sequence[Tool]:
+        """Give the tools that can be called now."""
+        ...
+
+    async def ready(self, allowed: Sequence[str] | None) -> Sequence[str]:
+        """Connect, for a few seconds at most; give sentences that the person should read.
+
+        `allowed` are the names that the turn's slot allows, None for all. May be cancelled.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections, within 2 s."""
+        ...
+
+
 class Approver(Protocol):
     """Somebody who can be asked whether a tool may run; questions come one at a time."""
 
