@@ -6,7 +6,6 @@ plainly meant as code (a variable of the kernel, or a call, subscript or attribu
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
+from agent_magics.notebook.sharing import Share, is_secret_source
 from agent_magics.notebook.values import value_text
 
 OPEN, CLOSE = "{{", "}}"
@@ -23,12 +23,8 @@ MAX_EXPRESSION_CHARACTERS = 2_000
 MAX_CLOSES_TRIED = 16
 MAX_TOLD = 3
 MAX_TOLD_CHARACTERS = 80
+_PLAIN = (bool, int, float, complex, type(None))
 _CODE = re.compile(r"\s*(?P<name>[^\W\d]\w*)(?P<more>[.(\[])?")
-# The last name of a variable, an attribute or a subscript, alone or after an underscore.
-_SECRET = re.compile(
-    r"(?:^|[._'\"\[])(?:api_?)?(?:key|token|password|passwd|secret|credential)s?(?:['\"]?\])?$",
-    re.IGNORECASE,
-)
 
 
 class Filled(Value):
@@ -52,11 +48,12 @@ class Filled(Value):
         )
 
 
-def fill(text: str, namespace: dict[str, Any]) -> Filled:
+def fill(text: str, namespace: dict[str, Any], *, share: Share = "sample") -> Filled:
     """Put values in the place of every `{{expr}}` of `text`.
 
-    Strings go in as they are, other values as `value_text` shows them. Raises `InputValidation`
-    where a name is unknown or the expression fails; nothing has been sent then.
+    Strings and plain numbers go in as they are, other values as `value_text` shows them as far as
+    `share` allows. Raises `InputValidation` where a name is unknown or the expression fails;
+    nothing has been sent then.
     """
     made: list[str] = []
     unread: dict[str, None] = {}
@@ -75,7 +72,7 @@ def fill(text: str, namespace: dict[str, Any]) -> Filled:
         else:
             code, position = found
             source = text[start + len(OPEN) : position - len(CLOSE)]
-            made.append(_shown(code, source.strip(), namespace))
+            made.append(_shown(code, source.strip(), namespace, share))
     return Filled(text="".join([*made, text[position:]]), unread=tuple(unread))
 
 
@@ -115,9 +112,11 @@ def compiled(source: str) -> CodeType | None:
         return None
 
 
-def _shown(code: CodeType, source: str, namespace: dict[str, Any]) -> str:
+def _shown(code: CodeType, source: str, namespace: dict[str, Any], share: Share) -> str:
     value = evaluated(code, source, namespace, named=f"{{{{{source}}}}}")
-    return value if isinstance(value, str) else value_text(value)
+    if isinstance(value, str):
+        return value
+    return value_text(value, share="sample" if type(value) in _PLAIN else share)
 
 
 def evaluated(code: CodeType, source: str, namespace: dict[str, Any], *, named: str) -> object:
@@ -133,19 +132,12 @@ def evaluated(code: CodeType, source: str, namespace: dict[str, Any], *, named: 
     except (Exception, SystemExit) as error:  # whatever the person's expression raises
         reason = f"{type(error).__name__}: {error}"
         raise InputValidation(f"{named} failed ({reason}). Nothing was sent.") from error
-    if _is_secret(source, value):
+    if is_secret_source(source, value):
         raise InputValidation(
             f"{named} is called like a secret, and secrets are never sent; if it is none,"
             " put it under another name. Nothing was sent."
         )
     return value
-
-
-def _is_secret(source: str, value: object) -> bool:
-    """Tell whether an expression plainly names a secret text, or the environment (D 56)."""
-    if value is os.environ:
-        return True
-    return isinstance(value, str | bytes) and _SECRET.search(source) is not None
 
 
 def _undefined(source: str, error: NameError, namespace: Mapping[str, Any], asked: str) -> str:
