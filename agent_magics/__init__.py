@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agent_magics.session.running import CancelToken, RunningTurn
     from agent_magics.session.session import Session
     from agent_magics.tools.schema import tool
+    from agent_magics.tools.threads import tool_timed_out
 
 __version__ = "0.1.0"
 
@@ -94,6 +95,7 @@ _HOMES = {
     "agent_magics.session.running": ("CancelToken", "RunningTurn"),
     "agent_magics.session.session": ("Session",),
     "agent_magics.tools.schema": ("tool",),
+    "agent_magics.tools.threads": ("tool_timed_out",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -139,6 +141,7 @@ __all__ = [
     "load_ipython_extension",
     "run",
     "tool",
+    "tool_timed_out",
     "unload_ipython_extension",
 ]
 

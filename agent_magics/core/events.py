@@ -72,10 +72,15 @@ class ToolCalled(Value, tag="tool_call"):
 
 
 class ToolAnswered(Value, tag="tool_result"):
+    """What came of a call. `duration_ms` None: it did not run. `ran_with`: the arguments it ran
+    with, where a plugin or a person changed what the model wrote.
+    """
+
     call_id: str
     tool_name: str
     output: ToolOutput
     duration_ms: int | None = None
+    ran_with: dict[str, Any] | None = None
 
 
 class SystemMessage(Value, tag="system_message"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
@@ -13,10 +14,11 @@ import msgspec
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import OnMain, ToolInput
-from agent_magics.tools.threads import on_own_thread
+from agent_magics.tools.threads import end_if_forked, log_late, on_own_thread, tool_timed_out
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Preview = Callable[[dict[str, Any]], str]
 _UNUSABLE = (
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
@@ -32,10 +34,18 @@ class FunctionTool(Generic[P, R]):
     """
 
     def __init__(
-        self, function: Callable[P, R], *, mutating: bool, name: str | None, thread: bool
+        self,
+        function: Callable[P, R],
+        *,
+        mutating: bool,
+        name: str | None,
+        thread: bool,
+        preview: Preview | None,
     ) -> None:
         self._function = function
         self._thread = thread
+        self._is_async = inspect.iscoroutinefunction(function)
+        self.preview = preview
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         self.description: str = inspect.cleandoc(function.__doc__ or "")
         self.is_mutating: bool = mutating
@@ -49,22 +59,33 @@ class FunctionTool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<tool {self.name}>"
 
+    @property
+    def runs_on_main(self) -> bool:
+        """Tell whether the function runs on the main thread: nothing happens before that."""
+        return not self._thread and not self._is_async
+
     async def execute(self, call: ToolInput, on_main: OnMain) -> ToolOutput:
         """Run the function with a call's arguments.
 
         Raises `InputValidation` where they don't fit the signature, else what the function raises.
         """
         arguments = self._converted(call.arguments)
-        if inspect.iscoroutinefunction(self._function):
-            result = await cast("Callable[..., Awaitable[Any]]", self._function)(**arguments)
-        elif self._thread:
-            result = await on_own_thread(lambda: self._call(arguments), name=f"tool {self.name}")
-        else:
-            result = await on_main.call(lambda: self._call(arguments))
-        return as_output(result)
+        if self._is_async:
+            waiting = cast("Callable[..., Awaitable[Any]]", self._function)(**arguments)
+            return as_output(await waiting)
+        if self._thread:
+            return await on_own_thread(lambda: self._call(arguments), name=f"tool {self.name}")
+        return await on_main.call(lambda: self._call(arguments))
 
-    def _call(self, arguments: dict[str, Any]) -> R:
-        return cast("Callable[..., R]", self._function)(**arguments)
+    def _call(self, arguments: dict[str, Any]) -> ToolOutput:
+        """Run the function where it belongs; what it gave is read there too, as reprs are code."""
+        pid = os.getpid()
+        try:
+            return as_output(cast("Callable[..., R]", self._function)(**arguments))
+        finally:
+            end_if_forked(pid)
+            if tool_timed_out():
+                log_late(self.name)
 
     def _converted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -78,7 +99,11 @@ class FunctionTool(Generic[P, R]):
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, mutating: bool = ..., name: str | None = ..., thread: bool = ...
+    *,
+    mutating: bool = ...,
+    name: str | None = ...,
+    thread: bool = ...,
+    preview: Preview | None = ...,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -87,17 +112,19 @@ def tool(
     mutating: bool = False,
     name: str | None = None,
     thread: bool = False,
+    preview: Preview | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function a tool: its name, docstring and signature are what the model is told.
 
-    `mutating`: it changes something outside the conversation, so it asks first where somebody can
-    be asked. `thread`: a sync function runs on a thread of its own, not on the main thread.
+    `mutating`: it changes something outside the conversation, so a person is asked before it runs.
+    `preview`: makes of a call's arguments the text that the person reads then: exactly what will
+    run. `thread`: a sync function runs on a thread of its own, not on the main thread.
     Raises `InputValidation` where the signature can't be described (`*args`, `**kwargs`,
     positional-only, or a type that JSON can't carry).
     """
 
     def make(wrapped: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(wrapped, mutating=mutating, name=name, thread=thread)
+        return FunctionTool(wrapped, mutating=mutating, name=name, thread=thread, preview=preview)
 
     return make if function is None else make(function)
 
@@ -114,7 +141,7 @@ def as_output(result: object) -> ToolOutput:
         case _:
             try:
                 return ToolOutput(content=msgspec.json.encode(result).decode())
-            except (TypeError, msgspec.MsgspecError, UnicodeEncodeError):
+            except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
                 return ToolOutput(content=repr(result))
 
 

@@ -1,51 +1,26 @@
-"""Every call gets exactly one result, whatever the tool does."""
+"""Every call gets exactly one result, whatever the tool does; batches run at once or in order."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+import threading
+from typing import Any
 
 import msgspec
 import pytest
 
-from agent_magics.core.config import AgentConfig
-from agent_magics.core.errors import Interrupted
+from agent_magics.core.errors import AgentError, Interrupted, PluginAborted
 from agent_magics.core.messages import ToolCall, ToolOutput
-from agent_magics.core.ports import Tool
-from agent_magics.tools.dispatch import ABANDONED, CANCELLED, Answered, Dispatcher
+from agent_magics.core.ports import OnMain, Tool, ToolInput
+from agent_magics.tools.dispatch import (
+    ABANDONED,
+    CANCELLED,
+    Admitted,
+    Answered,
+    Refused,
+)
 from agent_magics.tools.schema import tool
-
-T = TypeVar("T")
-
-
-class Here:
-    async def call(self, work: Callable[[], T]) -> T:
-        return work()
-
-
-def call(name: str, arguments: dict[str, Any] | None = None, call_id: str = "c") -> ToolCall:
-    return ToolCall(call_id=call_id, tool_name=name, arguments=arguments, raw="{oops")
-
-
-def run_all(
-    tools: list[Tool],
-    *calls: ToolCall,
-    stopped: bool = False,
-    abandoned: bool = False,
-    **settings: Any,
-) -> list[Answered]:
-    async def scene() -> list[Answered]:
-        stop, abandon = asyncio.Event(), asyncio.Event()
-        if stopped:
-            stop.set()
-        if abandoned:
-            abandon.set()
-        config = AgentConfig(default_model="x:y", **settings)
-        dispatcher = Dispatcher(tools, config, Here())
-        return [answer async for answer in dispatcher.run(calls, stop=stop, abandon=abandon)]
-
-    return asyncio.run(scene())
+from tests.tools.dispatching import Here, Stage, call, calls, run_all
 
 
 @tool
@@ -56,6 +31,21 @@ def echo(text: str = "hi") -> str:
 @tool
 def fails() -> str:
     raise ValueError("no such column")
+
+
+@tool(mutating=True)
+def breaks() -> str:
+    raise ValueError("disk full")
+
+
+@tool(mutating=True)
+def writes() -> str:
+    return "written"
+
+
+@tool(mutating=True)
+def says_it_failed() -> ToolOutput:
+    return ToolOutput(content="exit status 1", is_error=True)
 
 
 @tool
@@ -69,56 +59,378 @@ async def hangs() -> str:
     return "never"
 
 
-def test_results_keep_the_order_of_the_calls() -> None:
-    """One result a call, in order, with its time."""
-    answers = run_all([echo], call("echo", {"text": "a"}, "1"), call("echo", {"text": "b"}, "2"))
-    assert [(each.call.call_id, each.output.content) for each in answers] == [
-        ("1", "a"),
-        ("2", "b"),
-    ]
-    assert all(each.duration_ms is not None for each in answers)
+@tool(mutating=True)
+async def hangs_writing() -> str:
+    await asyncio.sleep(60)
+    return "never"
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "says"),
+    ("name", "arguments", "says", "code"),
     [
-        ("fails", {}, "ValueError: no such column"),
-        ("nobody", {}, 'There is no tool "nobody"'),
-        ("echo", None, "not valid JSON"),
-        ("echo", {"n": 1}, "unknown field `n`"),
-        ("interrupted", {}, "Interrupted by the person"),
+        ("fails", {}, "ValueError: no such column", "TOOL_EXECUTION_ERROR"),
+        ("nobody", {}, 'There is no tool "nobody"', "TOOL_NOT_FOUND"),
+        ("echo", None, "not valid JSON", "TOOL_EXECUTION_ERROR"),
+        ("echo", {"n": 1}, "unknown field `n`", "TOOL_EXECUTION_ERROR"),
+        ("interrupted", {}, "Interrupted by the person", "TOOL_EXECUTION_ERROR"),
+        ("says_it_failed", {}, "exit status 1", "TOOL_EXECUTION_ERROR"),
     ],
-    ids=["raises", "unknown", "cut arguments", "wrong arguments", "interrupted"],
+    ids=["raises", "unknown", "cut arguments", "wrong arguments", "interrupted", "says so"],
 )
-def test_a_failure_is_a_result(name: str, arguments: dict[str, Any] | None, says: str) -> None:
-    """What goes wrong is told to the model, and the turn goes on."""
-    (answer,) = run_all([echo, fails, interrupted], call(name, arguments))
+@pytest.mark.req("E19")
+def test_a_failure_is_a_result(
+    name: str, arguments: dict[str, Any] | None, says: str, code: str
+) -> None:
+    """What goes wrong is told to the model, and to the watcher by its code."""
+    seen = run_all([echo, fails, interrupted, says_it_failed], call(name, arguments))
+    (answer,) = seen.answers
     assert answer.output.is_error
     assert says in answer.output.content
+    assert answer.error is not None
+    assert answer.error.code == code
+    assert says in answer.error.message
+
+
+@pytest.mark.req("E8")
+def test_calls_that_change_nothing_run_at_once() -> None:
+    """Each of three waits for the two others, so they can only end if all of them run."""
+    gate = asyncio.Barrier(3)
+
+    @tool
+    async def meet() -> str:
+        await gate.wait()
+        return "met"
+
+    seen = run_all([meet], *calls("meet", "meet", "meet"), tool_timeout_ms=2_000)
+    assert seen.said == {"1": "met", "2": "met", "3": "met"}
+
+
+@pytest.mark.req("E8")
+def test_at_once_a_failure_is_of_that_call_only() -> None:
+    """Unknown tools and errors stand beside the results of the others."""
+    seen = run_all([echo, fails], *calls("fails", "nobody", "echo"))
+    assert seen.said["3"] == "hi"
+    assert {answer.call.call_id for answer in seen.answers if answer.output.is_error} == {"1", "2"}
+
+
+@pytest.mark.req("E8", "E20.26")
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        ("nobody", "[Tool not run: `nobody` was not found before it]"),
+        ("breaks", "[Tool not run: `breaks` failed before it]"),
+        ("says_it_failed", "[Tool not run: `says_it_failed` failed before it]"),
+        ("hangs_writing", "[Tool not run: `hangs_writing` timed out before it]"),
+        ("fails", "[Tool not run: `fails` failed before it]"),
+    ],
+)
+def test_a_failure_in_a_mutating_batch_skips_the_rest(first: str, says: str) -> None:
+    """What didn't run says why: which tool failed before it, and how; never that it failed."""
+    tools: list[Tool] = [echo, breaks, says_it_failed, hangs_writing, fails, writes]
+    seen = run_all(tools, *calls("writes", first, "writes", "echo"), tool_timeout_ms=30)
+    assert seen.said["1"] == "written"
+    assert (seen.said["3"], seen.said["4"]) == (says, says)
+    assert [answer.duration_ms is None for answer in seen.answers] == [
+        False,
+        first == "nobody",
+        True,
+        True,
+    ]
+
+
+@pytest.mark.req("E8")
+def test_a_batch_with_a_mutating_call_runs_in_order() -> None:
+    """Also its read-only calls wait: the model may count on what was written before them."""
+    order: list[str] = []
+
+    @tool
+    async def look() -> None:
+        order.append("look begins")
+        await asyncio.sleep(0.01)
+        order.append("look ends")
+
+    @tool(mutating=True)
+    async def write() -> None:
+        order.append("write begins")
+        await asyncio.sleep(0.01)
+        order.append("write ends")
+
+    seen = run_all([look, write], *calls("look", "write", "look"))
+    assert order == [
+        "look begins",
+        "look ends",
+        "write begins",
+        "write ends",
+        "look begins",
+        "look ends",
+    ]
+    assert [answer.call.call_id for answer in seen.answers] == ["1", "2", "3"]
+
+
+class Unsure:
+    """A foreign tool that can't even say whether it changes something."""
+
+    name = "unsure"
+    description = ""
+    parameters: dict[str, Any] = {}  # noqa: RUF012  # the protocol's shape
+
+    @property
+    def is_mutating(self) -> bool:
+        raise RuntimeError
+
+    async def execute(self, _call: ToolInput, _on_main: OnMain) -> ToolOutput:
+        raise ValueError
+
+
+@pytest.mark.req("E8")
+def test_a_tool_that_cannot_say_is_taken_as_mutating() -> None:
+    """What may change something runs in order."""
+    seen = run_all([Unsure(), echo], *calls("unsure", "echo"))
+    assert seen.said["2"] == "[Tool not run: `unsure` failed before it]"
 
 
 @pytest.mark.req("E9")
-def test_a_tool_that_takes_too_long_is_given_up() -> None:
-    """The result says that it may still be running."""
-    (answer,) = run_all([hangs], call("hangs", {}), tool_timeout_ms=20)
-    assert "may still be running" in answer.output.content
+def test_a_finished_call_is_told_before_the_slow_ones_end() -> None:
+    """A crash in a slow call loses no result that was there."""
+
+    async def scene() -> None:
+        done = asyncio.Event()
+
+        @tool
+        async def slow() -> str:
+            await done.wait()
+            return "slow"
+
+        async def told(_answered: Answered) -> None:
+            done.set()  # it can only end once the other's result was told
+
+        stage = Stage([slow, echo])
+        stage.seen.on_answer = told
+        seen = await stage.run(*calls("slow", "echo"))
+        assert [answer.output.content for answer in seen.answers] == ["hi", "slow"]
+
+    asyncio.run(scene())
 
 
 @pytest.mark.req("E9")
 def test_after_a_stop_no_call_begins() -> None:
     """Calls that had not begun get a result that says so, and no time."""
-    answers = run_all([echo], call("echo", {}), stopped=True)
-    assert [(each.output.content, each.duration_ms) for each in answers] == [(CANCELLED, None)]
+
+    async def scene() -> None:
+        stage = Stage([echo])
+        stage.stop.set()
+        seen = await stage.run(*calls("echo", "echo"))
+        assert seen.began == []
+        assert [(each.output.content, each.duration_ms) for each in seen.answers] == [
+            (CANCELLED, None)
+        ] * 2
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E9", "E20.6")
+@pytest.mark.parametrize("mutating", [True, False])
+def test_a_stop_lets_what_runs_finish(*, mutating: bool) -> None:
+    """In order, the rest is cancelled; at once, all have begun and all finish."""
+
+    async def scene() -> None:
+        stage = Stage([])
+
+        async def slow() -> str:
+            stage.stop.set()
+            await asyncio.sleep(0.01)
+            return "finished"
+
+        stage.tools = [tool(mutating=mutating)(slow)]
+        seen = await stage.run(*calls("slow", "slow"))
+        assert seen.said == {"1": "finished", "2": CANCELLED if mutating else "finished"}
+
+    asyncio.run(scene())
 
 
 @pytest.mark.req("dec11")
 def test_a_second_interrupt_stops_waiting() -> None:
     """A tool that hangs is abandoned, and that is its result."""
-    (answer,) = run_all([hangs], call("hangs", {}), abandoned=True)
-    assert answer.output.content == ABANDONED
+
+    async def scene() -> None:
+        stage = Stage([hangs])
+        stage.abandon.set()
+        assert (await stage.run(call("hangs", {}))).said == {"c": ABANDONED}
+
+    asyncio.run(scene())
 
 
-@pytest.mark.req("E10")
+class Judge:
+    """A gate that says what it is told to."""
+
+    def __init__(self, **says: Any) -> None:
+        self.says = says
+        self.looked: list[tuple[str, bool]] = []
+
+    async def before(self, call: ToolCall, _tool: Tool, /) -> Admitted | Refused:
+        said = self.says.get(call.call_id, Admitted(call=call))
+        if callable(said):
+            said = await said()
+        assert isinstance(said, Admitted | Refused)
+        return said
+
+    async def after(self, answered: Answered, /) -> AgentError | None:
+        call_id = answered.call.call_id
+        self.looked.append((call_id, not answered.how))
+        found: AgentError | None = self.says.get(f"{call_id}_after")
+        return found
+
+
+@pytest.mark.req("E13")
+def test_the_gate_changes_a_call_and_says_so() -> None:
+    """The tool gets the arguments that the gate let through; the model reads the note first."""
+    other = call("echo", {"text": "other"})
+    gate = Judge(c=Admitted(call=other, note="[edited]"))
+    seen = asyncio.run(Stage([echo], gate).run(call("echo", {"text": "mine"})))
+    assert seen.said == {"c": "[edited]\n\nother"}
+    assert seen.answers[0].call.arguments == {"text": "other"}
+
+
+@pytest.mark.req("E8", "E13")
+@pytest.mark.parametrize(
+    ("tools", "third"),
+    [
+        pytest.param(("echo", "echo", "echo"), "hi", id="at once"),
+        pytest.param(
+            ("writes", "echo", "echo"),
+            "[Tool not run: `echo` was refused before it]",
+            id="in order",
+        ),
+    ],
+)
+def test_a_refused_call_does_not_run(tools: tuple[str, ...], third: str) -> None:
+    """At once the others go on; in order the rest is skipped (seed 001 § 6.8)."""
+    gate = Judge(**{"2": Refused(content="[no]", how="was refused")})
+    seen = asyncio.run(Stage([echo, writes], gate).run(*calls(*tools)))
+    assert seen.said["2"] == "[no]"
+    assert seen.said["3"] == third
+    assert "2" not in seen.began
+    assert [call_id for call_id, _ in gate.looked] == [i for i in "13" if i in seen.began]
+
+
+@pytest.mark.req("E13", "E20.21")
+def test_in_order_a_plugin_that_ends_it_skips_the_rest() -> None:
+    """What was done is told before the plugin sees it; the rest says that a plugin ended it."""
+    error = PluginAborted("after_tool_use", "enough")
+    seen = asyncio.run(Stage([writes], Judge(**{"1_after": error})).run(*calls("writes", "writes")))
+    assert seen.said["1"] == "written"
+    assert "a plugin ended the tool calls" in seen.said["2"]
+    assert seen.ended_by is error
+
+
+@pytest.mark.req("E13", "E20.28", "dec15")
+def test_at_once_a_plugin_that_ends_it_lets_what_runs_finish() -> None:
+    """Calls in flight are told as they end; those that still wait for the main thread don't run."""
+
+    async def scene() -> None:
+        aborted = asyncio.Event()
+        error = PluginAborted("after_tool_use", "enough")
+
+        class Ends(Judge):
+            async def after(self, answered: Answered, /) -> AgentError | None:
+                await super().after(answered)
+                aborted.set()
+                return error if answered.call.call_id == "1" else None
+
+        class BusyAfterTheFirst(Here):
+            async def call(self, work: Any) -> Any:
+                if "1" in stage.seen.began:
+                    await aborted.wait()
+                return work()
+
+        @tool
+        async def flies() -> str:
+            await aborted.wait()
+            await asyncio.sleep(0.01)
+            return "landed"
+
+        stage = Stage([echo, flies], Ends(), BusyAfterTheFirst(), {"tool_timeout_ms": 2_000})
+        seen = await stage.run(*calls("echo", "flies", "echo", "echo"))
+        assert seen.said["1"] == "hi"
+        assert seen.said["2"] == "landed"
+        assert seen.said["3"] == "hi"
+        assert "a plugin ended the tool calls" in seen.said["4"]
+        assert seen.ended_by is error
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E9", "N7")
+def test_a_stop_withdraws_the_question_of_the_gate() -> None:
+    """A call that waits for leave is cancelled, and who is asked hears of it."""
+
+    async def scene() -> None:
+        stage = Stage([echo])
+        withdrawn: list[bool] = []
+
+        async def asks() -> Admitted:
+            stage.stop.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                withdrawn.append(True)
+                raise
+            raise AssertionError
+
+        stage.gate = Judge(**{"1": asks})
+        assert (await stage.run(*calls("echo"))).said == {"1": CANCELLED}
+        assert withdrawn == [True]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E9")
+def test_leave_that_comes_with_the_stop_is_too_late() -> None:
+    """A call that is let through when the turn has been stopped does not run."""
+
+    async def scene() -> None:
+        stage = Stage([echo])
+
+        async def both() -> Admitted:
+            stage.stop.set()
+            return Admitted(call=calls("echo")[0])
+
+        stage.gate = Judge(**{"1": both})
+        seen = await stage.run(*calls("echo"))
+        assert (seen.began, seen.said) == ([], {"1": CANCELLED})
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E2")
+def test_a_watcher_that_fails_ends_the_batch() -> None:
+    """Where results can't be recorded nothing goes on, and no tool is left running."""
+
+    async def scene() -> None:
+        ended: list[str] = []
+
+        @tool
+        async def waits() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append("waits")
+
+        async def refuse(_answered: Answered) -> None:
+            await asyncio.sleep(0.01)
+            raise AgentError("the disk is full")
+
+        stage = Stage([waits, echo])
+        stage.seen.on_answer = refuse
+        with pytest.raises(AgentError, match="disk is full"):
+            await stage.run(*calls("waits", "echo"))
+        await asyncio.sleep(0)
+        assert ended == ["waits"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E10", "E20.15")
 def test_long_output_is_cut_and_marked() -> None:
     """Content and metadata together stay within the limit; cuts are marked."""
 
@@ -126,49 +438,43 @@ def test_long_output_is_cut_and_marked() -> None:
     def long() -> ToolOutput:
         return ToolOutput(content="é" * 1000, metadata={"k": "v" * 500})
 
-    (answer,) = run_all(
+    seen = run_all(
         [long],
         call("long", {}),
         tool_output_max_bytes=600,
         tool_output_metadata_max_bytes=100,
     )
-    output = answer.output
+    output = seen.answers[0].output
     assert output.metadata == {"_truncated": True, "_original_bytes": 508}
     assert output.content.endswith("é\n\n[output truncated]")
     size = len(output.content.encode()) + len(msgspec.json.encode(output.metadata))
     assert size <= 600
 
 
-class Mute(Exception):
-    """An error that can't even be printed."""
+@pytest.mark.req("E10", "E20.15")
+@pytest.mark.parametrize("over", [0, 1])
+def test_the_default_limits_are_a_mebibyte_and_64_kibibytes(over: int) -> None:
+    """What just fits is whole; one byte more, and it is cut."""
+    metadata = {"k": "v" * (65_536 - len('{"k":""}') + over)}
+    room = 1_048_576 - (65_536 if not over else len('{"_truncated":true,"_original_bytes":65537}'))
 
-    def __str__(self) -> str:
-        raise RuntimeError
+    @tool
+    def exact() -> ToolOutput:
+        return ToolOutput(content="x" * (room + over), metadata=metadata)
+
+    output = run_all([exact], call("exact", {})).answers[0].output
+    assert (output.metadata == metadata) == (over == 0)
+    assert output.content.endswith("[output truncated]") == (over == 1)
+    assert len(output.content.encode()) == room
 
 
-class Foreign(BaseException):
-    """What some libraries raise past every `except Exception`."""
-
-
-@pytest.mark.parametrize(
-    "error", [Foreign("x"), GeneratorExit(), asyncio.CancelledError(), Mute(), StopIteration(1)]
-)
-@pytest.mark.parametrize("thread", [True, False])
-@pytest.mark.req("E9", "inv10")
-def test_whatever_a_tool_raises_is_its_result(error: BaseException, *, thread: bool) -> None:
-    """No exception of a tool, however odd, ends the turn or is waited for until the time-out."""
-
-    def fail() -> None:
-        raise error
-
-    async def fail_later() -> None:
-        raise error
-
-    odd = tool(name="odd", thread=True)(fail) if thread else tool(name="odd")(fail_later)
-    first, second = run_all([odd], call("odd", {}), call("odd", {}), tool_timeout_ms=2_000)
-    assert first.output.is_error
-    assert second.output.is_error
-    assert "did not answer" not in first.output.content
+@pytest.mark.req("E10", "inv17")
+def test_a_model_s_long_tool_name_is_not_repeated() -> None:
+    """What we say about a call is no way round the limits."""
+    seen = run_all([writes], call("x" * 10_000, {}, "1"), call("writes", {}, "2"))
+    assert len(seen.said["1"]) < 200
+    seen = run_all([writes, fails], *calls("writes"), call("y" * 10_000, {}, "2"), *calls("x")[:0])
+    assert len(seen.said["2"]) < 200
 
 
 class Odd:
@@ -176,7 +482,7 @@ class Odd:
 
     name = "odd"
     description = ""
-    parameters: dict[str, Any] = {}  # noqa: RUF012
+    parameters: dict[str, Any] = {}  # noqa: RUF012  # the protocol's shape
     is_mutating = False
 
     def __init__(self, given: Any) -> None:
@@ -188,6 +494,8 @@ class Odd:
 
 _LOOP: dict[str, Any] = {}
 _LOOP["self"] = _LOOP
+_RING: list[Any] = []
+_RING.append(_RING)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +503,10 @@ _LOOP["self"] = _LOOP
     [
         None,
         5,
+        10**30,
+        b"\xff\x00",
+        _RING,
+        "\ud800 \0 \u2028 \u202e",
         ToolOutput(content=5),  # type: ignore[arg-type]
         ToolOutput(content="x", is_error="yes"),  # type: ignore[arg-type]
         ToolOutput(content="x", metadata=None),  # type: ignore[arg-type]
@@ -202,38 +514,13 @@ _LOOP["self"] = _LOOP
         ToolOutput(content="x", metadata={1: {2}}),  # type: ignore[dict-item]
         ToolOutput(content="x", metadata={"n": float("nan"), "\ud800": "\0"}),
         ToolOutput(content="x", metadata=_LOOP),
+        ToolOutput(content="x", metadata={"t": threading.Lock()}),
     ],
-    ids=str,
+    ids=lambda given: repr(given)[:40],
 )
 @pytest.mark.req("inv10", "inv16")
 def test_an_output_of_wrong_types_is_one_that_can_be_read_again(given: Any) -> None:
     """What a reader would refuse never reaches the ledger."""
-    (answer,) = run_all([Odd(given)], call("odd", {}))
+    (answer,) = run_all([Odd(given)], call("odd", {})).answers
     encoded = msgspec.msgpack.encode(answer.output)
     assert msgspec.msgpack.decode(encoded, type=ToolOutput) == answer.output
-
-
-@pytest.mark.req("E10")
-def test_a_tool_that_ignores_its_cancel_is_not_waited_for() -> None:
-    """The time-out is kept though the tool swallows the cancel."""
-
-    @tool
-    async def stubborn() -> None:
-        for _ in range(40):
-            try:
-                await asyncio.sleep(0.05)
-            except asyncio.CancelledError:
-                continue
-
-    async def scene() -> Answered:
-        config = AgentConfig(default_model="x:y", tool_timeout_ms=50)
-        dispatcher = Dispatcher([stubborn], config, Here())
-        answers = dispatcher.run(
-            [call("stubborn", {})], stop=asyncio.Event(), abandon=asyncio.Event()
-        )
-        return await anext(answers)
-
-    async def timed() -> Answered:
-        return await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(scene())), 1.0)
-
-    assert "did not answer within" in asyncio.run(timed()).output.content
