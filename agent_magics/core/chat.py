@@ -73,13 +73,23 @@ class Retrying(Value, tag="retrying"):
     wait_s: float
 
 
+class Notice(Value, tag="notice"):
+    """Something to show while the answer is waited for; it isn't kept."""
+
+    text: str
+
+
 class Done(Value, tag="done"):
-    """The last event of an answer. `usage` None: unknown, never zero."""
+    """The last event of an answer. `usage` None: unknown, never zero.
+
+    `replayed_ms`: the answer comes from a recording, and so long it took then (decision 61).
+    """
 
     usage: TokenUsage | None = None
     finish: Literal["done", "length"] = "done"
     reasoning: Reasoning | None = None
     warnings: tuple[str, ...] = ()
+    replayed_ms: int | None = None
 
 
-ChatEvent = TextDelta | ReasoningDelta | CallReady | Retrying | Done
+ChatEvent = TextDelta | ReasoningDelta | CallReady | Retrying | Notice | Done

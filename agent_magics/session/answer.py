@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -118,14 +116,3 @@ def added(so_far: TokenUsage | None, more: TokenUsage) -> TokenUsage:
         cached_tokens=so_far.cached_tokens + more.cached_tokens,
         reasoning_tokens=so_far.reasoning_tokens + more.reasoning_tokens,
     )
-
-
-@asynccontextmanager
-async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close a stream when leaving it, where it can be closed: that ends the connection."""
-    try:
-        yield events
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()

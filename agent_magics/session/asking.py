@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
 import msgspec
 
@@ -24,11 +24,18 @@ from agent_magics.core.chat import (
     Retrying,
     TextDelta,
 )
-from agent_magics.core.errors import ProviderError, StreamInterrupted, said_by
+from agent_magics.core.errors import (
+    AgentError,
+    ContextOverflow,
+    ProviderError,
+    StreamInterrupted,
+    said_by,
+)
 from agent_magics.core.messages import ToolCall
 from agent_magics.core.ports import Provider
+from agent_magics.core.streams import closing
 from agent_magics.core.text import clean_value
-from agent_magics.session.answer import Answer, closing
+from agent_magics.session.answer import Answer
 
 _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
@@ -81,6 +88,23 @@ async def describe(provider: Provider, model: str) -> ModelInfo:
         return msgspec.msgpack.decode(data, type=ModelInfo)
     except _UNFIT as error:
         raise _unfit(provider, str(error)) from error
+
+
+def with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> ChatRequest:
+    """Let the model call tools, or forbid it."""
+    return msgspec.structs.replace(request, tool_choice=tool_choice)
+
+
+def is_curable(error: Exception) -> TypeGuard[ProviderError]:
+    """Tell whether a shorter request could be answered."""
+    return isinstance(error, ContextOverflow) or (
+        isinstance(error, ProviderError) and error.kind == "output_reservation"
+    )
+
+
+def detail_of(error: Exception) -> str:
+    """Say what an error says, as it is recorded with the answer that it ended."""
+    return error.message if isinstance(error, AgentError) else said_by(error)
 
 
 def _checked(event: ChatEvent, provider: Provider) -> ChatEvent:

@@ -1,0 +1,123 @@
+"""A provider whose answers are recorded, and given again without a server (P4, decision 61)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Literal
+
+from agent_magics.core.chat import ChatEvent, ChatRequest, Done, ModelInfo, Notice
+from agent_magics.core.errors import ProviderError
+from agent_magics.core.ports import Provider
+from agent_magics.core.streams import closing
+from agent_magics.providers.take import Take, key_of, rest_of, take_of
+from agent_magics.providers.tape import Tape
+
+RecordingMode = Literal["off", "record", "replay", "auto"]
+
+
+class RecordedProvider:
+    """Stands before another provider.
+
+    "record": every request is sent, and its answer recorded in the place of the earlier one.
+    "replay": nothing is sent; a request that isn't in the recording is a `ProviderError` that says
+    so. "auto": what is recorded is replayed, the rest is sent, recorded and said; an answer that
+    had failed is asked for again. With `strict`, a replay whose tool results, reference blocks or
+    environment differ from the recorded ones is an error, else it is said.
+    """
+
+    def __init__(
+        self, provider: Provider, tape: Tape, mode: RecordingMode, *, strict: bool = False
+    ) -> None:
+        self._provider = provider
+        self._tape = tape
+        self._mode = mode
+        self._strict = strict
+
+    @property
+    def provider_id(self) -> str:
+        """The prefix in `provider:model`, as the other's."""
+        return self._provider.provider_id
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """List the models; from the recording where nothing may be asked."""
+        if self._mode != "replay":
+            return await self._provider.models()
+        return [info for info in self._tape.models if info.provider == self.provider_id]
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Tell what is known of a model; what was recorded needs no server."""
+        known = self._tape.described(f"{self.provider_id}:{model}")
+        if self._mode == "replay" or (self._mode == "auto" and known is not None):
+            return known or ModelInfo(name=model, provider=self.provider_id)
+        info = await self._provider.describe(model)
+        self._tape.describe(info)
+        return info
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Stream an answer (see `core.ports.Provider.chat`)."""
+        key = key_of(request, self.provider_id)
+        place = self._tape.claim(key)
+        take = None if self._mode == "record" else self._tape.find(key, place)
+        if take is not None and not (self._mode == "auto" and take.failure is not None):
+            answer = self._replayed(take, request)
+        elif self._mode == "replay":
+            raise ProviderError(
+                f'The recording "{self._tape.path.name}" has no answer to this request of'
+                f' {self.provider_id}:{request.model}. Record it with recording = "auto".',
+                kind="not_recorded",
+            )
+        else:
+            answer = self._recorded(request, place)
+        async with aclosing(answer) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Free the other provider."""
+        await self._provider.aclose()
+
+    async def _replayed(self, take: Take, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        if take.rest != rest_of(request):
+            said = "tool results or surroundings differ from those that were recorded"
+            if self._strict:
+                raise ProviderError(
+                    f"Replay stopped: {said}. Record it again.", kind="not_recorded"
+                )
+            yield Notice(text=f"replayed, though {said}")
+        for event in take.events():
+            yield event
+        if take.failure is not None:
+            raise take.failure.error
+
+    async def _recorded(self, request: ChatRequest, place: int) -> AsyncGenerator[ChatEvent, None]:
+        """Send a request and keep its answer; one that is left half-way isn't kept."""
+        if self._mode == "auto" and not self._tape.is_empty:
+            yield Notice(text="not in the recording: asking the model")
+        began_s = time.monotonic()
+        heard: list[ChatEvent] = []
+
+        def keep(failure: ProviderError | None = None) -> None:
+            spent_ms = round((time.monotonic() - began_s) * 1000)
+            self._tape.keep(
+                take_of(
+                    request,
+                    self.provider_id,
+                    heard,
+                    place=place,
+                    failure=failure,
+                    duration_ms=spent_ms,
+                )
+            )
+
+        try:
+            async with closing(self._provider.chat(request)) as events:
+                async for event in events:
+                    heard.append(event)
+                    if isinstance(event, Done):
+                        keep()
+                    yield event
+        except ProviderError as error:
+            keep(error)
+            raise

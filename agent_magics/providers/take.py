@@ -1,0 +1,238 @@
+"""One recorded answer: what was asked, as a key, and what came, as it came (decision 61).
+
+No header and nothing that looks like a key of a server is in it; a prompt is in it as its author
+wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from agent_magics.core.chat import (
+    CallReady,
+    ChatEvent,
+    ChatRequest,
+    Done,
+    ModelInfo,
+    ReasoningDelta,
+    TextDelta,
+)
+from agent_magics.core.errors import ContextOverflow, ProviderError, StreamInterrupted
+from agent_magics.core.messages import (
+    Assistant,
+    Message,
+    System,
+    ToolResult,
+    User,
+    Value,
+    text_of,
+)
+from agent_magics.providers.redact import redact
+
+VERSION = 1
+MAX_ASKED_CHARACTERS = 200
+_ENVIRONMENT = re.compile(r"<environment_context>.*?</environment_context>", re.DOTALL)
+
+
+class Said(Value, tag="said"):
+    """Text as it came, piece by piece."""
+
+    pieces: tuple[str, ...]
+
+
+class Thought(Value, tag="thought"):
+    """Reasoning as it came, piece by piece."""
+
+    pieces: tuple[str, ...]
+
+
+class Failure(Value):
+    """How an answer failed."""
+
+    kind: str
+    message: str
+    status: int | None = None
+    retryable: bool = False
+    window: int | None = None
+    used: int | None = None
+
+    @classmethod
+    def of(cls, error: ProviderError) -> Failure:
+        """Write an error down, without what looks like a key."""
+        return cls(
+            kind=error.kind,
+            message=redact(error.message),
+            status=error.status,
+            retryable=error.retryable,
+            window=error.window,
+            used=error.used,
+        )
+
+    @property
+    def error(self) -> ProviderError:
+        """The error as it was raised."""
+        match self.kind:
+            case "input_overflow":
+                return ContextOverflow(self.message, window=self.window, used=self.used)
+            case "interrupted":
+                return StreamInterrupted(self.message)
+            case _:
+                return ProviderError(
+                    self.message,
+                    kind=self.kind,
+                    status=self.status,
+                    retryable=self.retryable,
+                    window=self.window,
+                    used=self.used,
+                )
+
+
+class Take(Value, tag="take"):
+    """One recorded answer.
+
+    `asked` is the prompt, for the eye. `place` counts the answers to the same request. `rest` is a
+    digest of what is sent and isn't in `key`: tool results, reference blocks, the environment.
+    """
+
+    key: str
+    place: int
+    model: str
+    purpose: str
+    asked: str
+    rest: str
+    answer: tuple[Said | Thought | CallReady | Done, ...]
+    failure: Failure | None = None
+    duration_ms: int = 0
+    version: int = VERSION
+
+    def events(self) -> Iterator[ChatEvent]:
+        """Give the events as they came; the last one knows that it is a replay."""
+        for part in self.answer:
+            match part:
+                case Said(pieces=pieces):
+                    yield from (TextDelta(text=piece) for piece in pieces)
+                case Thought(pieces=pieces):
+                    yield from (ReasoningDelta(text=piece) for piece in pieces)
+                case Done():
+                    yield msgspec.structs.replace(part, replayed_ms=self.duration_ms)
+                case CallReady():
+                    yield part
+
+
+class Described(Value, tag="model"):
+    """What a server told of a model."""
+
+    info: ModelInfo
+    version: int = VERSION
+
+
+def take_of(
+    request: ChatRequest,
+    provider: str,
+    events: Iterable[ChatEvent],
+    *,
+    place: int,
+    failure: ProviderError | None = None,
+    duration_ms: int = 0,
+) -> Take:
+    """Make the line for an answer."""
+    return Take(
+        key=key_of(request, provider),
+        place=place,
+        model=f"{provider}:{request.model}",
+        purpose=request.purpose,
+        asked=_asked(request),
+        rest=rest_of(request),
+        answer=tuple(_folded(events)),
+        failure=Failure.of(failure) if failure else None,
+        duration_ms=duration_ms,
+    )
+
+
+def key_of(request: ChatRequest, provider: str) -> str:
+    """Digest what a request asks: model, system, tools and the authored messages (decision 61).
+
+    Of a turn's request, tool-result text, reference blocks and notes of ours, environment and
+    times are left out; so a follow-up is found by its place and the calls before it.
+    """
+    is_turn = request.purpose == "turn"
+    asked = [
+        f"{provider}:{request.model}",
+        request.purpose,
+        request.tool_choice,
+        request.params,
+        request.tools,
+        [_authored(m) for m in request.messages if not is_turn or _is_authored(m)],
+    ]
+    return _digest(asked)
+
+
+def rest_of(request: ChatRequest) -> str:
+    """Digest what a request says beside its key."""
+    rest: list[object] = []
+    for message in request.messages:
+        match message:
+            case System(text=text):
+                rest.append(_ENVIRONMENT.findall(text))
+            case ToolResult(content=content):
+                rest.append(content)
+            case User(seq=None, content=content):
+                rest.append(content)
+            case _:
+                pass
+    return _digest(rest)
+
+
+def _authored(message: Message) -> object:
+    match message:
+        case System(text=text):
+            return ["system", _ENVIRONMENT.sub("", text)]
+        case User(content=content):
+            return ["user", content]
+        case Assistant(content=content, calls=calls):
+            return ["assistant", content, [[c.tool_name, c.arguments] for c in calls]]
+        case ToolResult(tool_name=name):
+            return ["result", name]
+
+
+def _is_authored(message: Message) -> bool:
+    return not (isinstance(message, User) and message.seq is None)
+
+
+def _digest(what: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()[:24]
+
+
+def _asked(request: ChatRequest) -> str:
+    users = [m for m in request.messages if isinstance(m, User) and _is_authored(m)]
+    text = " ".join(text_of(users[-1].content).split()) if users else ""
+    return redact(text[:MAX_ASKED_CHARACTERS])
+
+
+def _folded(events: Iterable[ChatEvent]) -> Iterator[Said | Thought | CallReady | Done]:
+    pieces: list[str] = []
+    kind: type[Said | Thought] = Said
+
+    def flushed() -> Iterator[Said | Thought]:
+        if pieces:
+            yield kind(pieces=tuple(pieces))
+            pieces.clear()
+
+    for event in events:
+        match event:
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                now = Said if isinstance(event, TextDelta) else Thought
+                if now is not kind:
+                    yield from flushed()
+                    kind = now
+                pieces.append(text)
+            case CallReady() | Done():
+                yield from flushed()
+                yield event
+            case _:  # retries and notices are of that day
+                pass
+    yield from flushed()
