@@ -93,6 +93,7 @@ _BY_CAUSE: Mapping[IncompleteCause | None, Outcome] = {
     "failed": "failed",
     "limit reached": "failed",
     "cut by length": "completed",
+    "ended by a plugin": "failed",
 }
 
 

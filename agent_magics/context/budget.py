@@ -17,6 +17,7 @@ PARTS = (
     "tools",
     "skills",
     "memories",
+    "dynamic",
     "summary",
     "history",
     "tool_results",

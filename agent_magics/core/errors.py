@@ -87,7 +87,16 @@ class PluginHookContractViolation(BuildError):
     source_component = "plugin"
 
     def __init__(self, plugin_id: str, reason: str) -> None:
-        super().__init__(f'Plugin "{plugin_id}" broke the hook contract: {reason}')
+        super().__init__(f'Plugin "{plugin_id}" broke the hook contract: {reason}.')
+
+    @classmethod
+    def of_all(
+        cls, violations: Sequence[PluginHookContractViolation]
+    ) -> PluginHookContractViolation:
+        """Say all that was wrong in one error."""
+        made = cls("", "")
+        AgentError.__init__(made, " ".join(violation.message for violation in violations))
+        return made
 
 
 class StorageDuplicate(BuildError):

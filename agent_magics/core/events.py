@@ -23,7 +23,13 @@ from agent_magics.core.messages import (
 from agent_magics.core.slots import SlotConfig
 
 IncompleteCause = Literal[
-    "stopped", "connection lost", "process ended", "failed", "limit reached", "cut by length"
+    "stopped",
+    "connection lost",
+    "process ended",
+    "failed",
+    "limit reached",
+    "cut by length",
+    "ended by a plugin",
 ]
 SlotAction = Literal["created", "derived", "switched", "configured", "renamed", "deleted"]
 MetadataKey = Literal[

@@ -46,9 +46,12 @@ class TurnStarting(Value, tag="turn_start"):
 
 
 class TurnEnding(Value, tag="turn_end"):
+    """A turn whose prompt was recorded has ended; `error_code` says by which error, if by one."""
+
     assistant_output: str
     tool_calls_count: int
     cancelled: bool
+    error_code: str | None = None
 
 
 class BeforeToolUse(Value, tag="before_tool_use"):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import platform
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -24,33 +27,47 @@ from agent_magics.core.errors import (
     SessionNotFound,
     StorageDuplicate,
     StorageError,
+    said_by,
 )
 from agent_magics.core.events import Metadata, SlotChanged
+from agent_magics.core.hooks import PluginDescriptor, SessionStarting
 from agent_magics.core.ports import (
     Change,
     Clock,
     Ids,
     Lease,
+    LiveTools,
     OnMain,
     Owner,
+    Plugin,
     Provider,
+    ReferenceSource,
     SessionPage,
     SessionState,
     SessionStorage,
     SessionSummary,
     Tool,
 )
+from agent_magics.core.skills import Skill
 from agent_magics.core.slots import DEFAULT_SLOT, Slot, SlotConfig
 from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.desk import Desk
+from agent_magics.session.hooks import HookScope
 from agent_magics.session.loop import background_loop, hops
+from agent_magics.session.memory_tools import MEMORY_TOOL_NAMES
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
+from agent_magics.session.plugins import Plugins, Registered
 from agent_magics.session.record import Recorder
 from agent_magics.session.recovery import set_right
 from agent_magics.session.session import Session
+from agent_magics.session.skills import SkillRegistry, checked_skills
+
+Life = Literal["running", "shutting down", "shut down"]
+FORCED_PATIENCE_S = 0.5
+_log = logging.getLogger("agent_magics.session")
 
 
 class AgentBuilder:
@@ -71,6 +88,9 @@ class AgentBuilder:
         self._providers: list[Provider] = []
         self._tools: list[Tool] = []
         self._sources: list[ToolSource] = []
+        self._skills: list[Skill] = []
+        self._plugins: list[Registered] = []
+        self._references: list[ReferenceSource] = []
         self._storages: list[SessionStorage] = []
 
     def register_model_provider(self, provider: Provider) -> AgentBuilder:
@@ -86,9 +106,27 @@ class AgentBuilder:
     def register_tool_source(self, source: ToolSource) -> AgentBuilder:
         """Add tools that come and go: `source` is asked when a turn starts (a notebook's `@tool`s).
 
+        One that is a `LiveTools` connects before turns and is closed with the agent.
         A registered tool stands before one of the same name from a source.
         """
         self._sources.append(source)
+        return self
+
+    def register_skill(self, skill: Skill) -> AgentBuilder:
+        """Add instructions that a person calls by `/name` at the beginning of a prompt (E15)."""
+        self._skills.append(skill)
+        return self
+
+    def register_plugin(
+        self, plugin: Plugin, config: Mapping[str, Any] | None = None
+    ) -> AgentBuilder:
+        """Add a plugin, started by `build`; its hooks get `config` with every payload (E14)."""
+        self._plugins.append(Registered(plugin, dict(config or {})))
+        return self
+
+    def register_reference_source(self, source: ReferenceSource) -> AgentBuilder:
+        """Add something that tells the model what is new, with each turn's first message (D 4)."""
+        self._references.append(source)
         return self
 
     def summary_config(self, config: SummaryConfig) -> AgentBuilder:
@@ -103,10 +141,11 @@ class AgentBuilder:
 
     @hops
     async def build(self) -> Agent:
-        """Check and freeze.
+        """Check everything, start the plugins, and freeze.
 
         Raises `NoModelProvider`, `NameConflict`, `StorageDuplicate`, `InvalidDefaultModel`,
-        `InvalidModelConfig`, `InputValidation` (a setting).
+        `InvalidModelConfig`, `InputValidation` (a setting or a skill), `SkillDependencyNotMet`,
+        `PluginInitFailed`, `PluginHookContractViolation`; no plugin stays started then.
         """
         check_config(self._config)
         registry = self._registry()
@@ -114,11 +153,19 @@ class AgentBuilder:
         _check_unique("tool", [tool.name for tool in self._tools])
         if len(self._storages) > 1:
             raise StorageDuplicate("session")
+        tools = _joined(tuple(self._tools), tuple(self._sources))
+        skills = self._checked_skills(tools)
+        plugins = Plugins()
+        await plugins.start(tuple(self._plugins))
         return Agent(
             AgentParts(
                 config=clean_value(self._config),
                 registry=registry,
-                tools=_joined(tuple(self._tools), tuple(self._sources)),
+                tools=tools,
+                skills=skills,
+                plugins=plugins,
+                references=tuple(self._references),
+                live=tuple(each for each in self._sources if isinstance(each, LiveTools)),
                 storage=self._storages[0] if self._storages else TransientStore(),
                 is_stored=bool(self._storages),
                 on_main=self._on_main or background_loop().main,
@@ -126,6 +173,12 @@ class AgentBuilder:
                 ids=self._ids or RandomIds(),
             )
         )
+
+    def _checked_skills(self, tools: ToolSource) -> SkillRegistry:
+        names = {tool.name for tool in tools()} if self._skills else set()
+        if self._config.session_memory_tools:
+            names.update(MEMORY_TOOL_NAMES)
+        return checked_skills(self._skills, names)
 
     def _registry(self) -> ProviderRegistry:
         if not self._providers:
@@ -148,17 +201,41 @@ class AgentBuilder:
 
 
 class Agent:
-    """Opens one session at a time. Made by `AgentBuilder.build`."""
+    """Opens one session at a time. Made by `AgentBuilder.build`.
+
+    `async with` shuts it down at the end.
+    """
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self._session: Session | None = None
         self._is_opening = False
-        self._is_shut_down = False
+        self._life: Life = "running"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.shutdown()
 
     @property
     def config(self) -> AgentConfig:
         return self._parts.config
+
+    @property
+    def skills(self) -> tuple[Skill, ...]:
+        """The skills that prompts may call."""
+        return self._parts.skills.all
+
+    @property
+    def plugins(self) -> tuple[PluginDescriptor, ...]:
+        """The plugins at work, in their order."""
+        return self._parts.plugins.descriptors
 
     @property
     def storage(self) -> SessionStorage:
@@ -170,7 +247,8 @@ class Agent:
         """Make a session with its slot `default`.
 
         Raises `SessionBusy` (one is open), `AgentShutdown`, `ModelNotSupported`, `StorageError`,
-        and `SessionLocked` where the id is in use elsewhere; nothing is left behind then.
+        `PluginAborted`, and `SessionLocked` where the id is in use elsewhere; nothing is left
+        behind then.
         """
         wanted = config or SessionConfig()
         if wanted.model_id is not None:
@@ -219,15 +297,35 @@ class Agent:
         return tuple(found)
 
     @hops
-    async def shutdown(self) -> None:
-        """Close the open session and free the providers; doing it twice does nothing."""
-        if self._is_shut_down:
+    async def shutdown(self, *, force: bool = False) -> None:
+        """Close the open session, then the plugins and providers; doing it twice does nothing.
+
+        Raises `PluginAborted` where a plugin keeps the session open: then the agent goes on. With
+        `force` no plugin can, and none is waited for long: the kernel ends (decisions 14, 50).
+        """
+        if self._life != "running":
             return
-        self._is_shut_down = True
+        self._life = "shutting down"
+        try:
+            if force:  # at once: a kernel has 2 s for all of it
+                await asyncio.gather(self._close_session(force=True), self._disconnect())
+            else:
+                await self._close_session(force=False)
+                await self._disconnect()
+        except BaseException:
+            self._life = "running"
+            raise
+        patience_s = FORCED_PATIENCE_S if force else None
+        await _ended([self._parts.plugins.shutdown()], patience_s)
+        await _ended([each.aclose() for each in self._parts.registry.all], patience_s)
+        self._life = "shut down"
+
+    async def _close_session(self, *, force: bool) -> None:
         if self._session is not None:
-            await self._session.close()
-        for provider in self._parts.registry.all:
-            await provider.aclose()
+            await self._session.close(force=force)
+
+    async def _disconnect(self) -> None:
+        await _ended([live.aclose() for live in self._parts.live], None)
 
     def _open(self) -> Session | None:
         if self._session is not None and self._session.is_closed:
@@ -238,13 +336,15 @@ class Agent:
         return self._session.session_id if self._session else ""
 
     def _check_stored(self) -> SessionStorage:
+        if self._life == "shut down":
+            raise AgentShutdown
         if not self._parts.is_stored:
             raise StorageError("SessionStorage not registered: sessions live in memory here.")
         return self._parts.storage
 
     async def _opened(self, session_id: str, make: Callable[[], Awaitable[Session]]) -> Session:
         """Reserve the one place, open, and give the place back where that fails."""
-        if self._is_shut_down:
+        if self._life != "running":
             raise AgentShutdown
         if self._open() is not None or self._is_opening:
             raise SessionBusy(self._open_id() or session_id)
@@ -253,14 +353,16 @@ class Agent:
             session = await make()
         finally:
             self._is_opening = False
-        if self._is_shut_down:  # meanwhile
-            await session.close()
+        if self._life != "running":  # meanwhile
+            await session.close(force=True)
             raise AgentShutdown
         self._session = session
         return session
 
     async def _make(self, session_id: str, wanted: SessionConfig) -> Session:
         storage = self._parts.storage
+        model = wanted.model_id or self._parts.config.default_model
+        await self._hooks(session_id).fire(SessionStarting(model_id=model))
         lease = await storage.acquire(session_id, self._owner(), create=True)
         try:
             recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
@@ -269,6 +371,11 @@ class Agent:
             await storage.release(lease)
             raise
         return Session(Desk(self._parts, recorder))
+
+    def _hooks(self, session_id: str) -> HookScope:
+        return HookScope(
+            registry=self._parts.plugins.hooks, clock=self._parts.clock, session_id=session_id
+        )
 
     async def _resume(self, session_id: str, *, take: bool, readonly: bool) -> Session:
         storage = self._parts.storage
@@ -330,6 +437,19 @@ class Agent:
 
     def _owner(self) -> Owner:
         return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())
+
+
+async def _ended(ending: Sequence[Awaitable[object]], patience_s: float | None) -> None:
+    """Wait for foreign code to end; what one raises keeps no other from its end."""
+    try:
+        async with asyncio.timeout(patience_s):
+            ended = await asyncio.gather(*ending, return_exceptions=True)
+    except TimeoutError:
+        _log.warning("what an agent was built of did not end within %s s", patience_s)
+        return
+    for error in ended:
+        if isinstance(error, BaseException):
+            _log.warning("what an agent was built of did not end well: %s", said_by(error))
 
 
 def _joined(tools: tuple[Tool, ...], sources: tuple[ToolSource, ...]) -> ToolSource:

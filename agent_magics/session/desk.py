@@ -6,6 +6,7 @@ Everything here runs on the session's loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -22,29 +23,34 @@ from agent_magics.core.errors import (
     SessionReadonly,
     SlotReadonly,
     TurnBusy,
+    said_by,
 )
 from agent_magics.core.events import Imported, LedgerEvent, Origin, UserMessage
-from agent_magics.core.messages import UserInput, text_of
+from agent_magics.core.hooks import SessionEnding
+from agent_magics.core.messages import UserInput
 from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
-from agent_magics.core.turns import Completed, Failed, Panicked, Reply, TurnOutcome, TurnWarning
+from agent_magics.core.turns import Failed, Panicked
 from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
-from agent_magics.session.fitting import Fitter, Trigger
+from agent_magics.session.fitting import Trigger
+from agent_magics.session.hooks import HookScope
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.memory_tools import memory_tools
 from agent_magics.session.mirror import Mirror, is_static
 from agent_magics.session.parts import AgentParts, Models
 from agent_magics.session.record import Recorder
+from agent_magics.session.references import References
 from agent_magics.session.request import Draught, RequestBuilder
-from agent_magics.session.running import CancelToken, RunningTurn, Stopped
+from agent_magics.session.running import CancelToken, RunningTurn
 from agent_magics.session.slot_changes import SlotChanges
 from agent_magics.session.summaries import Summaries
-from agent_magics.session.turn import TurnRun
-from agent_magics.tools.dispatch import Dispatcher
+from agent_magics.session.turn_start import TurnStart
 
+FORCED_HOOKS_S = 1.8
 CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s (D 50)
-TITLE_CHARACTERS = 60
+
+_log = logging.getLogger("agent_magics.session")
 
 
 class Desk:
@@ -57,12 +63,26 @@ class Desk:
         self.models = Models(parts.registry)
         self.memory = SessionMemory(recorder)
         self.bridges = Bridges(recorder=recorder, clock=parts.clock)
-        self.builder = RequestBuilder(self.mirror, parts.config, parts.tools, self._own_tools)
+        self.references = References(parts.references)
+        self.builder = RequestBuilder(
+            self.mirror,
+            parts.config,
+            parts.tools,
+            self._own_tools,
+            references=self.references,
+            skills=[(skill.name, skill.description) for skill in parts.skills.implicit],
+            plugins=[
+                (plugin.display_name, plugin.description)
+                for plugin in parts.plugins.descriptors
+                if plugin.description.strip()
+            ],
+        )
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
         self.is_closed = False
         self.changing = asyncio.Lock()
         self._is_closing = False
+        self._closing = asyncio.Lock()
         self._doing: dict[str, str] = {}
         self.trigger = Trigger()
         summaries = parts.config.summary_config
@@ -125,6 +145,22 @@ class Desk:
             model=model,
             running_turn=running_turn,
             tools=tools,
+        )
+
+    def hooks(
+        self,
+        slot_id: str | None = None,
+        turn_id: str | None = None,
+        turn_index: int | None = None,
+    ) -> HookScope:
+        """Give where hooks are fired: the session, or one of its turns."""
+        return HookScope(
+            registry=self.parts.plugins.hooks,
+            clock=self.parts.clock,
+            session_id=self.mirror.row.session_id,
+            slot_id=slot_id,
+            turn_id=turn_id,
+            turn_index=turn_index,
         )
 
     async def summariser(self, slot: Slot) -> tuple[Provider, ModelInfo]:
@@ -252,6 +288,7 @@ class Desk:
     ) -> RunningTurn:
         """Check everything, keep the slot, start the turn's task."""
         self.check_open()
+        skills = self.parts.skills.called_by(given)
         slot = self.mirror.slot(slot_id)
         self.check_writable(slot.uid)
         self.idle_slot(slot.slot_id)
@@ -260,18 +297,63 @@ class Desk:
         self._doing[slot.uid] = "a turn"
         self.running[slot.uid] = turn
         forget = cancel.on_cancel(turn.cancel) if cancel is not None else None
-        task = asyncio.ensure_future(self._run(turn, slot, given, model, origin))
+        starting = TurnStart(
+            desk=self,
+            turn=turn,
+            slot=slot,
+            given=given,
+            skills=skills,
+            spec=model or self.spec_of(slot),
+            origin=origin,
+        )
+        task = asyncio.ensure_future(self._run(starting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if forget is not None:
             task.add_done_callback(lambda _: forget())
         return turn
 
-    async def close(self) -> None:
-        """Stop what runs, wait for its record, release the lease (D 50)."""
+    async def close(self, *, force: bool = False) -> None:
+        """Stop what runs, wait for its record, tell the plugins, release the lease (D 50).
+
+        A plugin's abort raises and leaves the session open, unless `force` (D 14).
+        """
+        if force:
+            await self._close(force=True)
+            return
+        async with self._closing:
+            await self._close(force=False)
+
+    async def _close(self, *, force: bool) -> None:
         if self.is_closed:
             return
+        began_s = self.parts.clock.monotonic()
         self._is_closing = True
+        try:
+            await self._stop_all()
+            spent_s = self.parts.clock.monotonic() - began_s
+            await self._fire_end(patience_s=max(0.1, FORCED_HOOKS_S - spent_s) if force else None)
+        except BaseException:
+            self._is_closing = self.is_closed
+            raise
+        if not self.is_closed:  # by force, meanwhile
+            self.is_closed = True
+            await self.recorder.release()
+
+    async def _fire_end(self, patience_s: float | None) -> None:
+        """Tell the plugins that the session ends; None: they may take their time, and say no."""
+        if self.recorder.is_readonly:  # it goes on where it is written
+            return
+        ending = SessionEnding(message_count=self.mirror.row.message_count)
+        if patience_s is None:
+            await self.hooks().fire(ending)
+            return
+        try:
+            await asyncio.wait_for(self.hooks().fire(ending), patience_s)
+        except (AgentError, TimeoutError) as error:
+            _log.warning("a plugin could not keep a session open: %s", said_by(error))
+
+    async def _stop_all(self) -> None:
         for turn in tuple(self.running.values()):
             turn.cancel()
         for work in self._work:
@@ -282,8 +364,6 @@ class Desk:
             turn.abandon()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=CLOSE_PATIENCE_S)
-        self.is_closed = True
-        await self.recorder.release()
 
     def _handle(self, slot: Slot) -> RunningTurn:
         return RunningTurn(
@@ -296,92 +376,21 @@ class Desk:
             on_event=self.recorder.notify,
         )
 
-    async def _run(
-        self,
-        turn: RunningTurn,
-        slot: Slot,
-        given: UserInput,
-        model: str | None,
-        origin: Origin | None,
-    ) -> None:
+    async def _run(self, starting: TurnStart) -> None:
+        turn = starting.turn
         try:
-            outcome = await self._outcome(turn, slot, given, model, origin)
+            outcome = await starting.outcome()
         except AgentError as error:
-            outcome = Failed(error=error, reply=_empty_reply(turn, model or self.spec_of(slot)))
+            outcome = Failed(error=error, reply=starting.empty_reply())
         except BaseException as error:
-            outcome = Panicked(error=error, reply=_empty_reply(turn, model or self.spec_of(slot)))
+            outcome = Panicked(error=error, reply=starting.empty_reply())
             if not isinstance(error, Exception):
                 raise
         finally:
-            self.running.pop(slot.uid, None)
-            self._doing.pop(slot.uid, None)
+            self.running.pop(turn.slot_uid, None)
+            self._doing.pop(turn.slot_uid, None)
+            self.references.forget(turn.turn_id)
             turn.end(outcome)
-
-    async def _outcome(
-        self,
-        turn: RunningTurn,
-        slot: Slot,
-        given: UserInput,
-        model: str | None,
-        origin: Origin | None,
-    ) -> TurnOutcome:
-        spec = model or self.spec_of(slot)
-        try:
-            provider, info = await turn.unless_stopped(self.models.find(spec))
-        except Stopped:  # the turn records its prompt, and that
-            provider, info = self.models.at_hand(spec)
-        tools = self.builder.tools_of(slot) if info.has_tools else ()
-        warnings: list[str] = []
-
-        def warn(text: str) -> None:
-            warnings.append(text)
-            turn.emit(TurnWarning(text=text))
-
-        fitter = Fitter(
-            compactor=self.compactor(info, turn.turn_id, tools),
-            trigger=self.trigger,
-            find_slot=lambda: self.mirror.slots[slot.uid],
-            find_summariser=lambda: self.summariser(slot),
-            emit=turn.emit,
-            warn=warn,
-        )
-        run = TurnRun(
-            turn=turn,
-            slot=slot,
-            recorder=self.recorder,
-            fitter=fitter,
-            warnings=warnings,
-            dispatcher=Dispatcher(tools, self.parts.config, self.parts.on_main),
-            provider=provider,
-            model=info,
-            config=self.parts.config,
-            clock=self.parts.clock,
-            turn_index=len(self.mirror.turns(slot)) + 1,
-            origin=origin,
-            title=self._title_for(given),
-        )
-        outcome = await run.run(given)
-        if self.summaries is not None and isinstance(outcome, Completed):
-            await self._summarise(self.summaries, turn, slot)
-        return outcome
-
-    async def _summarise(self, summaries: Summaries, turn: RunningTurn, slot: Slot) -> None:
-        writing = summaries.after_turn(
-            lambda: self.mirror.slots[slot.uid],
-            turn.turn_id,
-            lambda: self.models.find(summaries.config.summary_model or self.spec_of(slot)),
-            turn.emit,
-        )
-        try:
-            await turn.unless_stopped(writing)
-        except Stopped:  # the turn is complete; only its summary was stopped
-            return
-
-    def _title_for(self, given: UserInput) -> str | None:
-        """Title an untitled session by its first prompt (E4)."""
-        if self.mirror.row.title is not None:
-            return None
-        return " ".join(text_of(given.content).split())[:TITLE_CHARACTERS] or None
 
     async def _steer(self, turn: RunningTurn, text: str) -> None:
         content = UserInput.of(text).content
@@ -407,7 +416,3 @@ def _only(change: Change, uids: set[str]) -> Change:
         slots=tuple(slot for slot in change.slots if slot.uid in uids),
         current_slot_uid=current if current in uids else None,
     )
-
-
-def _empty_reply(turn: RunningTurn, model: str) -> Reply:
-    return Reply(text="", seq=None, slot_id=turn.slot_id, turn_id=turn.turn_id, model=model)

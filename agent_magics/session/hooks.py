@@ -128,17 +128,25 @@ class HookScope:
 async def _answer(entry: HookEntry, payload: HookPayload) -> HookResult | None:
     """Call one handler; let nothing through but its answer, our cancel, and an error of ours."""
     try:
-        said = entry.handler(payload)
-        return await said if inspect.isawaitable(said) else said
-    except GeneratorExit:
-        raise
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise _failed(entry, payload, error) from error  # the handler's own cancel, not ours
+        said: HookResult | None = await settled(entry.handler(payload))
     except BaseException as error:
+        if is_our_cancel(error):
+            raise
         raise _failed(entry, payload, error) from error
+    return said
+
+
+async def settled(made: object) -> Any:
+    """Wait for what foreign code made, where that is anything to wait for."""
+    return await made if inspect.isawaitable(made) else made
+
+
+def is_our_cancel(error: BaseException) -> bool:
+    """Tell whether foreign code raised `error` because we stopped waiting for it."""
+    if isinstance(error, GeneratorExit):
+        return True
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _failed(entry: HookEntry, payload: HookPayload, error: BaseException) -> PluginFailed:

@@ -11,6 +11,7 @@ from agent_magics.core.ports import Tool
 from agent_magics.session.memory import SessionMemory
 from agent_magics.tools.schema import tool
 
+MEMORY_TOOL_NAMES = ("session_memory_set", "session_memory_get")
 Key = Annotated[str, msgspec.Meta(description="a short name, e.g. design_decision")]
 Value = Annotated[str, msgspec.Meta(description="the fact itself, at most 4,000 characters")]
 

@@ -13,9 +13,20 @@ from typing import Literal
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import ModelError
-from agent_magics.core.ports import Clock, Ids, OnMain, Provider, SessionStorage, Tool
+from agent_magics.core.ports import (
+    Clock,
+    Ids,
+    LiveTools,
+    OnMain,
+    Provider,
+    ReferenceSource,
+    SessionStorage,
+    Tool,
+)
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.asking import describe
+from agent_magics.session.plugins import Plugins
+from agent_magics.session.skills import SkillRegistry
 
 ToolSource = Callable[[], Sequence[Tool]]
 
@@ -47,6 +58,10 @@ class AgentParts:
     storage: SessionStorage
     is_stored: bool
     on_main: OnMain
+    live: tuple[LiveTools, ...] = ()
+    plugins: Plugins = field(default_factory=Plugins)
+    skills: SkillRegistry = field(default_factory=SkillRegistry)
+    references: tuple[ReferenceSource, ...] = ()
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
 

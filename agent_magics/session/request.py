@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,16 +16,25 @@ import msgspec
 from agent_magics.context.budget import ContextInfo, Limits, limits_for, shares_for
 from agent_magics.context.clipping import clip_results
 from agent_magics.context.projection import Projection, project, repair
-from agent_magics.context.prompt import PromptParts, render_session_context, render_system
+from agent_magics.context.prompt import (
+    PromptParts,
+    render_session_context,
+    render_skills,
+    render_system,
+)
 from agent_magics.context.tokens import IMAGE_TOKENS, count_message, count_text, count_tools
 from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
 from agent_magics.core.config import AgentConfig
-from agent_magics.core.events import UserMessage
-from agent_magics.core.messages import Image, System, Value
+from agent_magics.core.events import LedgerEvent, SystemMessage, UserMessage
+from agent_magics.core.messages import Image, Message, System, Text, User, Value
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import Checkpoint, Slot, Static
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import ToolSource
+from agent_magics.session.references import References
+
+
+Described = tuple[str, str]
 
 
 class Draught(Value):
@@ -50,18 +59,31 @@ class RequestBuilder:
         config: AgentConfig,
         tools: ToolSource,
         own_tools: Callable[[Slot], Sequence[Tool]] = lambda _: (),
+        *,
+        references: References | None = None,
+        skills: Sequence[Described] = (),
+        plugins: Sequence[Described] = (),
     ) -> None:
+        """Keep what requests are made of; `skills` and `plugins` are what the prompt lists."""
         self._mirror = mirror
+        self._references = references or References()
+        self._skills = tuple(skills)
+        self._plugins = tuple(plugins)
         self._config = config
         self._tools = tools
         self._own_tools = own_tools
         self.learnt_windows: dict[str, int] = {}
 
     def tools_of(self, slot: Slot) -> tuple[Tool, ...]:
-        """Give the tools that a slot's model may call; a registered one stands before our own."""
-        named = {tool.name: tool for tool in (*self._own_tools(slot), *self._tools())}
+        """Give the tools that a slot's model may call."""
         allowed = slot.config.tools
-        return tuple(tool for tool in named.values() if allowed is None or tool.name in allowed)
+        every = self.every_tool(slot)
+        return tuple(tool for tool in every if allowed is None or tool.name in allowed)
+
+    def every_tool(self, slot: Slot) -> tuple[Tool, ...]:
+        """Give the tools that a slot could allow; a registered one stands before our own."""
+        named = {tool.name: tool for tool in (*self._own_tools(slot), *self._tools())}
+        return tuple(named.values())
 
     def build(
         self,
@@ -85,13 +107,18 @@ class RequestBuilder:
         parts = self._prompt_parts(slot, override)
         definitions = _definitions(self.tools_of(slot) if tools is None else tools, model)
         system = render_system(parts)
+        reference = self._reference(slot, running_turn)
         request = ChatRequest(
             model=model.name,
-            messages=(System(text=system), *projection.messages),
+            messages=(
+                System(text=system),
+                *self._with_reference(projection.messages, reference, slot, running_turn),
+            ),
             tools=definitions,
             params=slot.config.params,
         )
         weights = self._weights(slot, system, definitions, projection, running_turn)
+        weights["dynamic"] = count_message(reference) if reference else 0
         info = self._info(slot, model, limits, weights, digest_of(request))
         about = self._about(slot, active)
         return Draught(
@@ -162,6 +189,8 @@ class RequestBuilder:
             slot_prompt=slot.config.system_prompt,
             override=override,
             personality=self._config.personality,
+            skills=self._skills,
+            plugins=self._plugins,
             session_context=dict(self._mirror.memory),
             environment=self._config.environment_context,
         )
@@ -175,31 +204,71 @@ class RequestBuilder:
         running_turn: str | None,
     ) -> dict[str, int]:
         facts = count_text(render_session_context(self._mirror.memory))
-        asked, media = self._asked(slot, running_turn)
+        listed = count_text(render_skills(self._skills))
+        asked, called, media = self._asked(slot, running_turn)
         return {
-            "system": max(0, count_text(system) - facts),
+            "system": max(0, count_text(system) - facts - listed),
             "tools": count_tools(tools),
-            "skills": 0,
+            "skills": listed + called,
             "memories": facts,
+            "dynamic": 0,
             "summary": projection.summary_tokens,
-            "history": max(0, projection.history_tokens - asked - media),
+            "history": max(0, projection.history_tokens - asked - called - media),
             "tool_results": projection.tool_result_tokens,
             "user_input": asked,
             "media": media,
         }
 
-    def _asked(self, slot: Slot, running_turn: str | None) -> tuple[int, int]:
+    def _asked(self, slot: Slot, running_turn: str | None) -> tuple[int, int, int]:
+        """Weigh what the running turn was asked: its messages, the skills it called, its images."""
+        asked = called = media = 0
+        for event in self._of_turn(slot, running_turn):
+            match event.payload:
+                case UserMessage(content=content):
+                    images = sum(isinstance(block, Image) for block in content)
+                    media += images * IMAGE_TOKENS
+                    asked += max(0, event.tokens - images * IMAGE_TOKENS)
+                case SystemMessage(note="skill"):
+                    called += event.tokens
+                case _:
+                    pass
+        return asked, called, media
+
+    def _of_turn(self, slot: Slot, running_turn: str | None) -> Iterator[LedgerEvent]:
+        """Give the events of the running turn, the newest first."""
         if running_turn is None:
-            return 0, 0
-        asked = media = 0
+            return
         for event in reversed(self._mirror.view(slot).events):
             if event.turn_id != running_turn:
-                break
-            if isinstance(event.payload, UserMessage):
-                images = sum(isinstance(block, Image) for block in event.payload.content)
-                media += images * IMAGE_TOKENS
-                asked += max(0, event.tokens - images * IMAGE_TOKENS)
-        return asked, media
+                return
+            yield event
+
+    def _reference(self, slot: Slot, running_turn: str | None) -> User | None:
+        block = self._references.block(slot.uid, running_turn)
+        return User(content=(Text(text=block),)) if block else None
+
+    def _with_reference(
+        self,
+        messages: tuple[Message, ...],
+        reference: User | None,
+        slot: Slot,
+        running_turn: str | None,
+    ) -> tuple[Message, ...]:
+        """Put the block before the running turn's prompt; when idle, where that would stand (D 4).
+
+        No filter touches it, and what was said stays as it is (invariant 9).
+        """
+        if reference is None:
+            return messages
+        prompt = None
+        for event in self._of_turn(slot, running_turn):
+            if isinstance(event.payload, UserMessage) and not event.payload.is_steering:
+                prompt = event.seq
+        at = next(
+            (at for at, message in enumerate(messages) if prompt and message.seq == prompt),
+            len(messages),
+        )
+        return (*messages[:at], reference, *messages[at:])
 
     def _info(
         self,

@@ -155,21 +155,15 @@ class RunningTurn:
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for `work`; where the turn is stopped first, end it and raise `Stopped`."""
-        working = asyncio.ensure_future(work)
-        working.add_done_callback(_look_at)
-        stopping = asyncio.ensure_future(self.stop_wanted.wait())
-        try:
-            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if working.cancelled():
-                raise StreamInterrupted("The model's answer was broken off by its provider.")
-            if working.done():
-                return working.result()
-        finally:
-            stopping.cancel()
-            if not working.done():
-                working.cancel()
-                await asyncio.wait({working}, timeout=_CLOSE_PATIENCE_S)
-        raise Stopped
+        return await _before(self.stop_wanted, work)
+
+    async def unless_left(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for `work` of a turn that has its outcome; in a stopped one until it is abandoned.
+
+        Raises `Stopped`.
+        """
+        wanted = self.abandon_wanted if self.stop_wanted.is_set() else self.stop_wanted
+        return await _before(wanted, work)
 
     def emit(self, payload: TurnPayload) -> None:
         """Show something."""
@@ -199,6 +193,25 @@ class RunningTurn:
                 self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
         self._outcome.set_result(outcome)
         self._arrived.set()
+
+
+async def _before(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work`; where `event` comes first, end it and raise `Stopped`."""
+    working = asyncio.ensure_future(work)
+    working.add_done_callback(_look_at)
+    stopping = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.cancelled():
+            raise StreamInterrupted("The model's answer was broken off by its provider.")
+        if working.done():
+            return working.result()
+    finally:
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working}, timeout=_CLOSE_PATIENCE_S)
+    raise Stopped
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:

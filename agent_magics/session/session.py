@@ -10,7 +10,8 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any, ParamSpec, TypeVar
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation, NothingToCompact
@@ -358,9 +359,24 @@ class Session(SessionView):
         return info
 
     @hops
-    async def close(self) -> None:
-        """Stop what runs, record it, give the session back. Closing twice does nothing."""
-        await self._desk.close()
+    async def close(self, *, force: bool = False) -> None:
+        """Stop what runs, record it, give the session back. Closing twice does nothing.
+
+        Raises `PluginAborted` where a plugin keeps it open; it may be closed later. With `force`
+        no plugin can (decision 14).
+        """
+        await self._desk.close(force=force)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
 
     def _writable(self, slot_id: str | None) -> Slot:
         slot = self._desk.idle_slot(slot_id)

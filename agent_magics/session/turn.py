@@ -10,9 +10,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
-
-import msgspec
+from typing import Any, NoReturn
 
 from agent_magics.core.chat import (
     CallReady,
@@ -27,10 +25,10 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     AgentError,
     ContextOverflow,
+    InternalPanic,
     MaxToolCallsExceeded,
     ProviderError,
     StoreError,
-    said_by,
 )
 from agent_magics.core.events import (
     AssistantMessage,
@@ -43,8 +41,10 @@ from agent_magics.core.events import (
     Usage,
     UserMessage,
 )
+from agent_magics.core.hooks import TurnEnding
 from agent_magics.core.messages import TokenUsage, ToolCall, UserInput
 from agent_magics.core.ports import Change, Clock, Provider
+from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Slot
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import (
@@ -62,12 +62,15 @@ from agent_magics.core.turns import (
     UsageReported,
 )
 from agent_magics.session.answer import Answer, added, called
-from agent_magics.session.asking import ask
+from agent_magics.session.asking import ask, detail_of, is_curable, with_choice
 from agent_magics.session.fitting import Fitter
+from agent_magics.session.hooks import HookScope
 from agent_magics.session.record import Recorder
+from agent_magics.session.references import References
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.session.tool_stage import ToolStage
+from agent_magics.session.turn_hooks import TurnHooks
 from agent_magics.tools.dispatch import Dispatcher
 
 NOTHING = "(the model returned nothing)"
@@ -75,6 +78,7 @@ LIMIT_NOTICE = (
     "[TOOL_LIMIT_REACHED] You have reached the maximum number of tool calls ({limit}) for this"
     " turn. You MUST NOT call any more tools. Summarize your progress and give a final response."
 )
+CLOSING: tuple[IncompleteCause, ...] = ("limit reached", "ended by a plugin")
 _DRAFT_EVERY_S = 1.0
 _log = logging.getLogger("agent_magics.session")
 
@@ -95,6 +99,9 @@ class TurnRun:
     slot: Slot
     recorder: Recorder
     fitter: Fitter
+    hooks: HookScope
+    skills: tuple[Skill, ...]
+    references: References
     dispatcher: Dispatcher
     provider: Provider
     model: ModelInfo
@@ -111,15 +118,21 @@ class TurnRun:
     last_text: str = ""
     last_seq: int | None = None
     began_s: float = 0.0
+    has_begun: bool = False
     has_ended: bool = False
+    plugins: TurnHooks = field(init=False)
     tools: ToolStage = field(init=False)
 
     def __post_init__(self) -> None:
+        self.plugins = TurnHooks(turn=self.turn, scope=self.hooks)
         self.tools = ToolStage(turn=self.turn, dispatcher=self.dispatcher, record=self._record)
 
     async def run(self, given: UserInput) -> TurnOutcome:
         """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
         self.began_s = self.clock.monotonic()
+        return await self._told(await self._outcome(given))
+
+    async def _outcome(self, given: UserInput) -> TurnOutcome:
         try:
             await self._open(given)
             await self._converse()
@@ -127,7 +140,7 @@ class TurnRun:
             return Cancelled(reply=self._reply())
         except AgentError as error:
             await self._close_after(error)
-            return Failed(error=error, reply=self._reply())
+            return self._failed(error)
         except Exception as error:  # noqa: BLE001 - a provider or tool is foreign code (D 16)
             _log.error("turn %s panicked: %s", self.turn.turn_id, type(error).__name__)
             await self._close_after(error)
@@ -135,25 +148,55 @@ class TurnRun:
         return Completed(reply=self._reply(), warnings=tuple(self.warnings))
 
     async def _open(self, given: UserInput) -> None:
-        message = UserMessage(content=given.content, origin=self.origin)
-        await self._record([message], title=self.title)
+        """Let plugins have their say, then record the prompt and the skills that it calls (E7)."""
         self.turn.emit(TurnStarted(model=self.model.spec, turn_index=self.turn_index))
+        sections = await self.plugins.sections(given)
+        self.references.keep(self.turn.turn_id, self.slot.uid, sections)
+        called = [SystemMessage(text=skill.prompt_template, note="skill") for skill in self.skills]
+        message = UserMessage(content=given.content, origin=self.origin)
+        await self._record([*called, message], title=self.title)
+        self.has_begun = True
+        self.references.mark_seen(self.slot.uid)
+
+    async def _told(self, outcome: TurnOutcome) -> TurnOutcome:
+        """Tell the plugins that the turn has ended; one that says no makes it fail (§ 6.8)."""
+        if not self.has_begun:
+            return outcome
+        error = outcome.error if isinstance(outcome, Failed | Panicked) else None
+        ending = TurnEnding(
+            assistant_output=self.last_text,
+            tool_calls_count=self.calls_made,
+            cancelled=isinstance(outcome, Cancelled),
+            error_code=None if error is None else getattr(error, "code", InternalPanic.code),
+        )
+        refused = await self.plugins.refusal(ending)
+        return outcome if refused is None or error is not None else self._failed(refused)
+
+    def _failed(self, error: AgentError) -> TurnOutcome:
+        if isinstance(error, InternalPanic):
+            return Panicked(error=error, reply=self._reply())
+        return Failed(error=error, reply=self._reply())
 
     async def _converse(self) -> None:
         while True:
-            answer = await self._ask("auto")
+            answer = await self._ask()
             if not answer.calls:
                 return
             if self.calls_made + len(answer.calls) > self.config.max_tool_calls_per_turn:
                 await self._close_at_limit(answer.calls)
-            await self._run_tools(answer.calls)
+            aborted = await self._run_tools(answer.calls)
+            if aborted is not None:
+                await self._close_with(aborted, "ended by a plugin")
 
-    async def _ask(self, tool_choice: Literal["auto", "none"]) -> Answer:
-        """Send the next request; one that is too long is shortened and sent once more (C15)."""
+    async def _ask(self, closing: IncompleteCause | None = None) -> Answer:
+        """Send the next request; one that is too long is shortened and sent once more (C15).
+
+        `closing`: it is the turn's last, without tools, and this is why.
+        """
         await self._stop_if_wanted()
         draught = await self._unless_stopped(self.fitter.draught())
         try:
-            return await self._attempt(draught, tool_choice, is_last=False)
+            return await self._attempt(draught, closing, is_last=False)
         except _Refused as refused:
             error = refused.error
         if isinstance(error, ContextOverflow):
@@ -162,7 +205,7 @@ class TurnRun:
             )
         else:
             shorter = self.fitter.with_less_output(draught, error)
-        return await self._attempt(shorter, tool_choice, is_last=True)
+        return await self._attempt(shorter, closing, is_last=True)
 
     async def _unless_stopped(self, fitting: Coroutine[Any, Any, Draught]) -> Draught:
         try:
@@ -172,7 +215,7 @@ class TurnRun:
             raise
 
     async def _attempt(
-        self, draught: Draught, tool_choice: Literal["auto", "none"], *, is_last: bool
+        self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
     ) -> Answer:
         self.last = draught
         answer = Answer(
@@ -182,13 +225,13 @@ class TurnRun:
         )
         self.turn.said.clear()
         try:
-            request = _with_choice(draught.request, tool_choice)
+            request = with_choice(draught.request, "none" if closing else "auto")
             await self.turn.unless_stopped(self._consume(answer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise
         except Exception as error:  # a provider is foreign code (D 16)
-            if not is_last and _is_curable(error) and not answer.text:
+            if not is_last and is_curable(error) and not answer.text:
                 await self._record([*answer.retries, self._spent(answer)])
                 raise _Refused(error) from error
             if isinstance(error, ContextOverflow):
@@ -197,7 +240,7 @@ class TurnRun:
                 raise diagnosis from error
             await self._record_failed(answer, error)
             raise
-        await self._record_answer(answer, None if tool_choice == "auto" else "limit reached")
+        await self._record_answer(answer, closing)
         return answer
 
     async def _consume(self, answer: Answer, request: ChatRequest) -> None:
@@ -259,7 +302,7 @@ class TurnRun:
             cause = "cut by length"
             self._warn("The answer was cut at the model's output limit; ask it to go on.")
         executable = calls if cause in (None, "cut by length") else []
-        if cause in (None, "limit reached") and not text.strip() and not executable:
+        if cause in (None, *CLOSING) and not text.strip() and not executable:
             text = NOTHING
             self._warn("The model returned nothing.")
         message = answer.message(self.model, text, cause)
@@ -276,7 +319,7 @@ class TurnRun:
     async def _record_failed(self, answer: Answer, error: Exception) -> None:
         is_lost = isinstance(error, ProviderError) and error.kind == "interrupted"
         cause: IncompleteCause = "connection lost" if is_lost else "failed"
-        message = answer.message(self.model, answer.said, cause, detail=_detail_of(error))
+        message = answer.message(self.model, answer.said, cause, detail=detail_of(error))
         payloads: list[Payload] = [*answer.retries, message, self._spent(answer)]
         events = await self._record(payloads, ends_draft=True)
         self.has_ended = True
@@ -294,9 +337,9 @@ class TurnRun:
             self.usage = added(self.usage, told)
         return answer.usage_event(self.model, "turn", self.clock.monotonic())
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> AgentError | None:
         self.calls_made += len(calls)
-        await self.tools.run(calls)
+        return await self.tools.run(calls)
 
     async def _close_at_limit(self, calls: Sequence[ToolCall]) -> None:
         """Answer calls past the limit without running them, ask once more, fail (E11, D 13)."""
@@ -307,7 +350,11 @@ class TurnRun:
         error = MaxToolCallsExceeded(limit)
         await self._record([SystemMessage(text=LIMIT_NOTICE.format(limit=limit), note="limit")])
         self._warn(error.message)
-        await self._ask("none")
+        await self._close_with(error, "limit reached")
+
+    async def _close_with(self, error: AgentError, cause: IncompleteCause) -> NoReturn:
+        """Ask once more, without tools, and fail; the closing reply is kept (D 13, D 14)."""
+        await self._ask(closing=cause)
         self.has_ended = True
         raise error
 
@@ -318,10 +365,10 @@ class TurnRun:
 
     async def _close_after(self, error: Exception) -> None:
         """Record that the turn failed, unless that is recorded or the store is what fails."""
-        if self.has_ended or isinstance(error, StoreError):
+        if not self.has_begun or self.has_ended or isinstance(error, StoreError):
             return
         try:
-            await self._record([self._ending("failed", _detail_of(error))], ends_draft=True)
+            await self._record([self._ending("failed", detail_of(error))], ends_draft=True)
         except StoreError:
             _log.warning("the end of turn %s was not recorded", self.turn.turn_id)
 
@@ -369,18 +416,3 @@ class TurnRun:
             context_window=info.limits.window if info else 0,
             context_threshold=info.limits.threshold if info else 0,
         )
-
-
-def _with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> ChatRequest:
-    return msgspec.structs.replace(request, tool_choice=tool_choice)
-
-
-def _detail_of(error: Exception) -> str:
-    return error.message if isinstance(error, AgentError) else said_by(error)
-
-
-def _is_curable(error: Exception) -> TypeGuard[ProviderError]:
-    """Tell whether a shorter request could be answered."""
-    return isinstance(error, ContextOverflow) or (
-        isinstance(error, ProviderError) and error.kind == "output_reservation"
-    )
