@@ -48,12 +48,14 @@ class Trigger:
             return False
         if slot.uid in self.held:
             return False
-        floors = [self.rests_at.get(slot.uid), info.tokens_after]
-        known = [floor for floor in floors if floor is not None]
-        return not known or info.used >= max(known) + round(info.limits.window * REST_SHARE)
+        step = round(info.limits.window * REST_SHARE)
+        rests_at = self.rests_at.get(slot.uid)
+        if rests_at is not None and abs(info.used - rests_at) < step:
+            return False
+        return info.tokens_after is None or info.used >= info.tokens_after + step
 
     def rest(self, slot: Slot, info: ContextInfo) -> None:
-        """Let the trigger rest until the window's twentieth part was added."""
+        """Let the trigger rest until the window's twentieth part was added, or has gone."""
         self.rests_at[slot.uid] = info.used
 
 

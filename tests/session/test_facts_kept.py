@@ -75,3 +75,22 @@ def test_what_the_summariser_was_not_given_is_recorded(bench: Bench) -> None:
         assert told.count("User: ") + told.count("Assistant: ") == 10 - source["omitted"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("C14", "C15", "dec36")
+def test_a_failed_summary_rests_no_longer_than_the_context_is_as_large(bench: Bench) -> None:
+    """A failure over the window is no reason to leave all later turns out without a summary."""
+    failed = {"error": "server", "purpose": "compaction"}
+    written = {"text": SUMMARY, "purpose": "compaction"}
+
+    async def scene() -> None:
+        steps = [*["yes"] * 10, failed, written]
+        session = await bench.session(*steps, session_id="s", context_limit=6_000)
+        for number in range(3):  # the third is over the window: a summary fails, turns are left out
+            await session.submit_turn(f"{number}: {WORDS * 350}")
+        for number in range(5):
+            await session.submit_turn(f"{number}: {WORDS * 100}")
+        degraded = [marker["degraded"] for marker in markers(await stored(bench, "s"))]
+        assert degraded == [True, False]
+
+    asyncio.run(scene())
