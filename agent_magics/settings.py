@@ -7,6 +7,7 @@ Variables (all optional):
 `AGENT_MAGICS_STORE`     the ledger's file or URL, else a file in the user's data folder
 `AGENT_MAGICS_COMPACT_MODEL`          the model that writes summaries, else the slot's own
 `AGENT_MAGICS_CONTEXT_LIMIT`          tokens; where it is less than the model's window, it holds
+`AGENT_MAGICS_MCP`       the file that names MCP servers, or `off`
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`   as OpenAI's own tools read them
 `AGENT_MAGICS_OPENAI_MODEL`           the model that a key alone means
 `AGENT_MAGICS_KEY_<HOST>`             the key of `openai:name@https://host/v1` (`HOST_EXAMPLE_ORG`)
@@ -33,6 +34,8 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
 
 APP = "agent-magics"
+AUTO = "auto"
+OFF = "off"
 DEFAULT_OPENAI_MODEL = "gpt-5-mini"
 OPENAI_URL = "https://api.openai.com/v1"
 PROBE_S = 2.0
@@ -58,7 +61,8 @@ class Settings(Value):
     """What the environment and the caller ask for; keys aren't in it, see `Keys`.
 
     `store`: a path or URL. `model`, `session` None: none was named. `compact_model` None: a slot's
-    own model summarises it. `context_limit` in tokens, waits in seconds (decision 58).
+    own model summarises it. `context_limit` in tokens, waits in seconds (decision 58). `mcp`: the
+    file that names MCP servers, "auto" to look for one, "" for none.
     """
 
     store: str
@@ -66,6 +70,7 @@ class Settings(Value):
     session: str | None = None
     compact_model: str | None = None
     context_limit: int | None = None
+    mcp: str = AUTO
     connect_s: float = 10.0
     first_token_s: float = 120.0
     between_tokens_s: float = 60.0
@@ -80,6 +85,7 @@ class Settings(Value):
         session: str | None = None,
         compact_model: str | None = None,
         context_limit: int | None = None,
+        mcp: str | None = None,
     ) -> Settings:
         """Read the environment (the process's own by default); arguments that say something win.
 
@@ -96,6 +102,7 @@ class Settings(Value):
                 if context_limit is None
                 else context_limit
             ),
+            mcp=_mcp(_set(environ, "AGENT_MAGICS_MCP") if mcp in (None, AUTO) else mcp),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),
@@ -387,6 +394,12 @@ def _set(environ: Environ, name: str) -> str | None:
 def _said(text: str | None) -> str | None:
     """Give a setting without the blanks around it; None where it says nothing."""
     return (text or "").strip() or None
+
+
+def _mcp(text: str | None) -> str:
+    """Read the name of the file with MCP servers: "auto" where none is given, "" for off."""
+    named = AUTO if text is None else text.strip()
+    return "" if named == OFF else named
 
 
 def _tokens(environ: Environ, name: str) -> int | None:

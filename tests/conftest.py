@@ -51,6 +51,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, homes: Iterator[Path]) ->
     folder.mkdir()
     monkeypatch.setenv("AGENT_MAGICS_STORE", str(folder / "ledger.db"))
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
+    monkeypatch.setenv("AGENT_MAGICS_MCP", "off")
 
 
 @pytest.fixture(scope="session")

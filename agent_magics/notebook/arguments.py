@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
 
-Completes = Literal["", "slot", "model", "session", "mode", "name"]
+Completes = Literal["", "slot", "model", "session", "mode", "name", "tool"]
 HELP = ("-h", "--help")
 END = "--"  # of the options
 
@@ -40,7 +40,7 @@ class Command(Value):
     """What may stand on one header line. `name` is how it is typed: `slot derive`.
 
     `words` are the names of its positional words, the last `optional` of which may be missing;
-    `form` shows them where their names don't say enough.
+    `form` shows them where their names don't say enough. `repeats`: more of the last may follow.
     `takes_text`: after the options the rest of the line is a prompt, kept as it is.
     """
 
@@ -50,6 +50,7 @@ class Command(Value):
     optional: int = 0
     form: str = ""
     completes: tuple[Completes, ...] = ()
+    repeats: bool = False
     takes_text: bool = False
     options: tuple[Option, ...] = ()
 
@@ -203,7 +204,7 @@ def _check_words(command: Command, words: Sequence[str]) -> None:
             raise UsageError(f"%{command.name} needs more: %{command.usage}")
         missing = " and ".join(command.words[len(words) : least])
         raise UsageError(f"%{command.name} needs {missing}: %{command.usage}")
-    if len(words) > len(command.words):
+    if len(words) > len(command.words) and not command.repeats:
         extra = words[len(command.words)]
         raise UsageError(f"%{command.name} can't use {extra!r}: %{command.usage}")
 

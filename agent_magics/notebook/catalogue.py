@@ -169,6 +169,56 @@ SESSIONS_TAKE = Command(
 )
 SESSIONS_COMMANDS = (SESSIONS_LIST, SESSIONS_OPEN, SESSIONS_TAKE)
 
+TOOLS_ALLOW = Command(
+    name="tools allow",
+    summary="let a tool that changes things run without asking; * is all of them",
+    words=("NAME",),
+    completes=("tool",),
+    options=(OF_SLOT,),
+)
+TOOLS_ASK = Command(
+    name="tools ask",
+    summary="ask before a tool that changes things runs",
+    words=("NAME",),
+    completes=("tool",),
+    options=(OF_SLOT,),
+)
+TOOLS_NEVER = Command(
+    name="tools never",
+    summary="refuse a tool that changes things; the model is told",
+    words=("NAME",),
+    completes=("tool",),
+    options=(OF_SLOT,),
+)
+TOOLS_ONLY = Command(
+    name="tools only",
+    summary="offer the model these tools and no others",
+    words=("NAME",),
+    form="NAME…",
+    completes=("tool",),
+    repeats=True,
+    options=(OF_SLOT,),
+)
+TOOLS_ALL = Command(name="tools all", summary="offer every tool there is", options=(OF_SLOT,))
+TOOLS_NONE = Command(name="tools none", summary="offer no tool", options=(OF_SLOT,))
+TOOLS_TRUST = Command(
+    name="tools trust",
+    summary="let this folder's file start the MCP servers that it names now",
+    options=(Option(flag="--undo", help="no longer"),),
+)
+TOOLS_COMMANDS = (
+    TOOLS_ALLOW,
+    TOOLS_ASK,
+    TOOLS_NEVER,
+    TOOLS_ONLY,
+    TOOLS_ALL,
+    TOOLS_NONE,
+    TOOLS_TRUST,
+)
+TOOLS_SHOW = Command(
+    name="tools", summary="list them, and which of them ask first", options=(OF_SLOT,)
+)
+
 
 class Magic(Value):
     """One magic: `show` is what it does by itself, `commands` its subcommands."""
@@ -230,6 +280,12 @@ MAGICS = (
         name="context",
         about="What fills the context of a slot, by part, against the model's window.",
         show=CONTEXT,
+    ),
+    Magic(
+        name="tools",
+        about="The tools that the model of a slot may call, and where they come from.",
+        show=TOOLS_SHOW,
+        commands=TOOLS_COMMANDS,
     ),
     Magic(
         name="sessions",

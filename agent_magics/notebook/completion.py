@@ -37,15 +37,18 @@ class _Known(NamedTuple):
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots`, `models` and `sessions` tell the names that may stand there now; they must not wait
-    for anything.
+    `slots`, `models`, `sessions` and `tools` tell the names that may stand there now; they must not
+    wait for anything.
     """
 
-    def __init__(self, *, slots: Names, models: Names, sessions: Names) -> None:
+    def __init__(
+        self, *, slots: Names, models: Names, sessions: Names, tools: Names = tuple
+    ) -> None:
         self._names: dict[Completes, Names] = {
             "slot": slots,
             "model": models,
             "session": sessions,
+            "tool": tools,
             "mode": lambda: MODES,
             "name": tuple,
             "": tuple,
@@ -96,6 +99,8 @@ class Completer:
         if ours.name == "agent" and list(done) == ["model"]:
             known.append("pull")
         position = len(_positional(command, given))
+        if command.repeats:
+            position = min(position, len(command.words) - 1)
         kinds = command.completes
         if position < len(kinds):
             known += self._names[kinds[position]]()

@@ -35,8 +35,9 @@ from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
+from agent_magics.notebook.tools_magic import run_tools
 from agent_magics.notebook.transform import InputTransformer
-from agent_magics.settings import Settings
+from agent_magics.settings import AUTO, Settings
 
 COMPACTION_SETTINGS = [
     "compact_model",
@@ -100,6 +101,12 @@ class AgentMagics(Magics):
         help="Tokens; use no more of a larger window. None: AGENT_MAGICS_CONTEXT_LIMIT, else all.",
     ).tag(config=True)
 
+    mcp = traitlets.Unicode(
+        AUTO,
+        help="File that names MCP servers; auto: AGENT_MAGICS_MCP, else the person's own and, once"
+        " it is trusted, this folder's; empty: none.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
@@ -115,10 +122,11 @@ class AgentMagics(Magics):
             slots=self.seat.slot_names,
             models=self.seat.model_names,
             sessions=self.seat.session_names,
+            tools=self.seat.tool_names,
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
-        self.observe(lambda _: self.seat.forget(stays=True), COMPACTION_SETTINGS)
+        self.observe(lambda _: self.seat.forget(stays=True), [*COMPACTION_SETTINGS, "mcp"])
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""
@@ -195,6 +203,13 @@ class AgentMagics(Magics):
         with _one_sentence():
             self._do("sessions", line, run_sessions)
 
+    @no_var_expand
+    @line_magic
+    @_documented("tools")
+    def tools(self, line: str) -> None:
+        with _one_sentence():
+            self._do("tools", line, run_tools)
+
     def _do(self, name: str, line: str, run: Callable[[Seat, Given], None]) -> None:
         ours = catalogue.magic(name)
         given = ours.read(line)
@@ -217,6 +232,7 @@ class AgentMagics(Magics):
             session=self.session,
             compact_model=self.compact_model,
             context_limit=self.context_limit,
+            mcp=self.mcp,
         )
 
     def _compaction(self) -> CompactionConfig:

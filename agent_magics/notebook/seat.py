@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.notebook.widgets import Views
     from agent_magics.session.agent import Agent
     from agent_magics.session.session import Session
+    from agent_magics.tools.mcp import McpTools
+    from agent_magics.tools.mcp_config import McpFiles
 
 GREETING_HELP = "%agent? for help"
 _ENGINE = (
@@ -85,7 +87,8 @@ class Seat:
 
     `has_switched`: this process has gone to another slot since it opened the session. `failures`:
     what of the notebook's own cells failed last.
-    `seen_models`: the specs that were listed last.
+    `seen_models`: the specs that were listed last. `mcp`: the tools of MCP servers, once there is
+    an agent.
     """
 
     def __init__(
@@ -102,6 +105,8 @@ class Seat:
         self.has_switched = False
         self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
+        self.mcp: McpTools | None = None
+        self._folder = Path.cwd()
         self._settings = settings
         self._rerun = rerun
         self._compaction = compaction
@@ -198,6 +203,27 @@ class Seat:
         session = self.opened
         return tuple(slot.slot_id for slot in session.list_slots()) if session else ()
 
+    def tool_names(self) -> tuple[str, ...]:
+        """Name the tools there are, for completion; none while the session isn't open."""
+        session = self.opened
+        return tuple(tool.name for tool in session.tools()) if session else ()
+
+    def mcp_files(self) -> McpFiles:
+        """Give the files that name MCP servers, as the settings say now."""
+        # they come with the first use
+        from agent_magics.tools.mcp_config import (  # noqa: PLC0415
+            McpFiles,
+            trust_file,
+            user_file,
+        )
+
+        return McpFiles(
+            self._settings().mcp,
+            folder=self._folder,
+            user_file=user_file(),
+            trust_file=trust_file(),
+        )
+
     def model_names(self) -> tuple[str, ...]:
         """Name models for completion: those that were listed last, and the providers there are."""
         in_use = (self.opened.model,) if self.opened else ()
@@ -225,6 +251,7 @@ class Seat:
             await asyncio.to_thread(_import_engine)
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
             from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
+            from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
 
             settings = self._settings()
             default = await self._model.default()
@@ -233,6 +260,8 @@ class Seat:
                 builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
+            self.mcp = McpTools(lambda: self.mcp_files().read())
+            builder.register_tool_source(self.mcp)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
             self._store = SqlStore(settings.store)
             self._agent = await builder.register_session_storage(self._store).build()

@@ -19,7 +19,7 @@ def display(what: object, **options: Any) -> Any:
     return _display(what, **options)
 
 
-def show(*, text: str, html: str, widget: Callable[[], object]) -> None:
+def show(*, text: str, html: str, widget: Callable[[], object] | None = None) -> None:
     """Show one view.
 
     `widget` is asked only where somebody may see it; with nobody there (nbclient) the saved output
@@ -27,7 +27,7 @@ def show(*, text: str, html: str, widget: Callable[[], object]) -> None:
     """
     if not in_kernel():
         print(text)  # noqa: T201 - a terminal shows views as text
-    elif somebody_there():
+    elif widget is not None and somebody_there():
         display(widget())
     else:
         display({"text/plain": text, "text/html": html}, raw=True)

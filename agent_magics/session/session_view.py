@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from agent_magics.context.budget import ContextInfo
 from agent_magics.context.view import TurnSpan
+from agent_magics.core.approval import ApprovalPolicy, policy_for
 from agent_magics.core.events import LedgerEvent, Origin
-from agent_magics.core.messages import Message, System
+from agent_magics.core.messages import Message
+from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.frames import Frames
 from agent_magics.session.cells import CellTurn, find_cell_turn
@@ -65,6 +67,15 @@ class SessionView:
         """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""
         return self._read(lambda: self._desk.mirror.slot(slot).config)
 
+    def tools(self, slot: str | None = None) -> tuple[Tool, ...]:
+        """Give the tools there are for a slot now; its setting `tools` says which are sent."""
+        return self._read(lambda: self._desk.builder.every_tool(self._desk.mirror.slot(slot)))
+
+    def approval(self, tool_name: str, slot: str | None = None) -> ApprovalPolicy:
+        """Tell whether a mutating tool asks in a slot, by the slot's settings and the agent's."""
+        levels = self.slot_config(slot).approval, self._desk.parts.config.approval
+        return policy_for(tool_name, *levels)
+
     def turns(self, slot: str | None = None) -> tuple[TurnSpan, ...]:
         """Give the turns in a slot's view, inherited ones included."""
         return self._read(lambda: self._desk.turns(self._desk.mirror.slot(slot)))
@@ -74,9 +85,8 @@ class SessionView:
         return self._read(lambda: self._desk.mirror.view(self._desk.mirror.slot(slot)).events)
 
     def messages(self, slot: str | None = None) -> tuple[Message, ...]:
-        """Give what the model would see of a slot's history, without the system part."""
-        messages = self._draught(slot).request.messages
-        return tuple(message for message in messages if not isinstance(message, System))
+        """Give what the model would see of a slot's history: no system part, no reference block."""
+        return self._draught(slot).projection.messages
 
     def context_info(self, slot: str | None = None) -> ContextInfo:
         """Weigh a slot's next request by part, in tokens (C18)."""

@@ -48,10 +48,10 @@ class McpTool:
 
 
 class ServerState(Value):
-    """How a server is, for `%tools`. `status` None: it has not been needed yet."""
+    """How a server that was needed is, for `%tools`."""
 
     name: str
-    status: Status | None
+    status: Status
     trouble: str = ""
 
 
@@ -94,10 +94,7 @@ class McpTools:
         config = await asyncio.to_thread(self._read)
         lines = [*config.troubles]
         if config.held:
-            lines.append(
-                f"{config.held_file} in this folder names MCP servers ({', '.join(config.held)});"
-                " nothing of it was started. %tools shows what they run, %tools trust starts them."
-            )
+            lines.append(held_line(config))
         wanted = [each for each in config.servers if _may_use(each, allowed)]
         if wanted and importlib.util.find_spec("mcp") is None:
             lines.append(INSTALL)
@@ -161,6 +158,14 @@ class McpTools:
         task = asyncio.ensure_future(self._servers.pop(name).aclose())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+def held_line(config: McpConfig) -> str:
+    """Say that nothing of a folder's file was started, and what a person can do."""
+    return (
+        f"{config.held_file} in this folder names MCP servers ({', '.join(config.held)}); nothing"
+        " of it was started. %tools shows what they run, %tools trust starts them."
+    )
 
 
 def tool_name(server: str, tool: str) -> str:

@@ -79,6 +79,11 @@ class McpFiles:
         self._trust_file = trust_file
         self._environ = os.environ if environ is None else environ
 
+    @property
+    def looks_in_folder(self) -> bool:
+        """Tell whether the folder's file counts, once it is trusted."""
+        return self._setting == AUTO
+
     def read(self) -> McpConfig:
         """Read the files as they are now; a fault is a sentence in `troubles`."""
         if not self._setting:

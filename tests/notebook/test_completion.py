@@ -13,11 +13,17 @@ from tests.notebook.conftest import Notebook
 SLOTS = ("default", "option-a", "option-b")
 MODELS = ("openai:gpt-x", "scripted:demo")
 SESSIONS = ("churn", '"what if"')
+TOOLS = ("python", "time__now")
 
 
 @pytest.fixture
 def completer() -> Completer:
-    return Completer(slots=lambda: SLOTS, models=lambda: MODELS, sessions=lambda: SESSIONS)
+    return Completer(
+        slots=lambda: SLOTS,
+        models=lambda: MODELS,
+        sessions=lambda: SESSIONS,
+        tools=lambda: TOOLS,
+    )
 
 
 def texts(completer: Completer, line: str) -> list[str]:
@@ -56,6 +62,10 @@ def texts(completer: Completer, line: str) -> list[str]:
         ("%sessions take ch", ["churn"]),
         ("%compact --dr", ["--dry-run"]),
         ("%context --slot d", ["default"]),
+        ("%tools nev", ["never"]),
+        ("%tools allow ti", ["time__now"]),
+        ("%tools only python ti", ["time__now"]),
+        ("%tools trust --u", ["--undo"]),
         ("x = y", []),
         ("agent --o", []),
         ("%agent", []),
