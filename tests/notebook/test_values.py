@@ -39,8 +39,8 @@ class Model:
 class Liar:
     """Says it is a frame."""
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         return pd.DataFrame
 
     def __repr__(self) -> str:
