@@ -7,6 +7,7 @@ waits (`pump`), or a loop that runs there while a cell awaits (`served_by`).
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextvars
 import queue
@@ -14,7 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
@@ -78,7 +79,9 @@ class MainThread:
         self._jobs: queue.Queue[_Job | None] = queue.Queue()
         self._servers: list[tuple[asyncio.AbstractEventLoop, Callable[[], None] | None]] = []
         self._pumps: list[_Pump] = []
-        self._depth = 0
+        self._running: list[_Job] = []  # the innermost last
+        self._broken: _Job | None = None
+        self._handlers: list[Any] = []
         self._hurried: list[Callable[[], None]] = []
         self._before_hurry: Any = None
 
@@ -102,6 +105,23 @@ class MainThread:
                 break
         result: T = await asyncio.wrap_future(job.future)
         return result
+
+    def break_off(self, work: Callable[[], object]) -> None:
+        """Raise KeyboardInterrupt in `work` where it runs now: its time is over, nobody stopped it.
+
+        Callable from any thread. Nothing happens where the work isn't the innermost one, or SIGINT
+        would not come to us.
+        """
+        job = next(iter(self._running[-1:]), None)
+        if job is None or job.work is not work:
+            return
+        if signal.getsignal(signal.SIGINT) not in self._handlers:
+            return
+        self._broken = job
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
+        else:  # Windows: a call that sleeps is not woken
+            _thread.interrupt_main()
 
     @contextmanager
     def served_by(
@@ -133,7 +153,7 @@ class MainThread:
             handle = start()
             handle.wait()
             return handle, 0
-        pump = _Pump(self._depth)
+        pump = _Pump(len(self._running))
         with self._listening(pump):
             handle = start()
             handle.add_done_callback(lambda: self._jobs.put(None))
@@ -183,15 +203,15 @@ class MainThread:
     def _do(self, job: _Job) -> None:
         if not job.future.set_running_or_notify_cancel():
             return
-        depth = self._depth
+        depth = len(self._running)
         try:
             try:
-                self._depth = depth + 1
+                self._running.append(job)
                 result = job.context.run(job.work)
             finally:
-                self._depth = depth
+                del self._running[depth:]
         except KeyboardInterrupt as interrupt:
-            self._depth = depth  # the signal may have come inside the finally above
+            del self._running[depth:]  # the signal may have come inside the finally above
             error = Interrupted()
             error.__cause__ = interrupt
             job.future.set_exception(error)
@@ -211,19 +231,36 @@ class MainThread:
         hears = callable(old)  # ignored, or not Python's: leave it so
         self._pumps.append(pump)
         try:
-            if hears:
-                signal.signal(signal.SIGINT, self._on_sigint)
-            yield
+            with self._handling(self._on_sigint) if hears else nullcontext():
+                yield
         finally:
-            if hears:
-                signal.signal(signal.SIGINT, old)
             self._pumps.remove(pump)
 
+    @contextmanager
+    def _handling(self, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+        old = signal.getsignal(signal.SIGINT)
+        self._handlers.append(handler)
+        try:
+            signal.signal(signal.SIGINT, handler)
+            yield
+        finally:
+            signal.signal(signal.SIGINT, old)
+            self._handlers.remove(handler)
+
     def _on_sigint(self, _signum: int, _frame: FrameType | None) -> None:
+        if self._is_for_broken():
+            return
         for pump in self._pumps:
             pump.interrupt()
-        if self._pumps and self._depth > self._pumps[-1].depth:
+        if self._pumps and len(self._running) > self._pumps[-1].depth:
             raise KeyboardInterrupt
+
+    def _is_for_broken(self) -> bool:
+        """Tell whether a signal is our own; raise KeyboardInterrupt where its work still runs."""
+        job, self._broken = self._broken, None
+        if job is not None and self._running and self._running[-1] is job:
+            raise KeyboardInterrupt
+        return job is not None
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
@@ -232,22 +269,21 @@ class MainThread:
         ipykernel ignores SIGINT between cells; code that runs there is stopped all the same.
         """
         old = signal.getsignal(signal.SIGINT)
-        depth = self._depth
+        depth = len(self._running)
 
         def tell_and_raise(signum: int, frame: FrameType | None) -> None:
+            if self._is_for_broken():
+                return
             for _, on_interrupt in self._servers:
                 if on_interrupt:
                     on_interrupt()
             if callable(old):
                 old(signum, frame)
-            if self._depth > depth:
+            if len(self._running) > depth:
                 raise KeyboardInterrupt
 
         if old in (None, signal.SIG_DFL):
             yield
             return
-        signal.signal(signal.SIGINT, tell_and_raise)
-        try:
+        with self._handling(tell_and_raise):
             yield
-        finally:
-            signal.signal(signal.SIGINT, old)

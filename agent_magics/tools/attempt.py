@@ -21,6 +21,9 @@ from agent_magics.tools.threads import ToolTime, end_if_forked, log_late, timed_
 
 T = TypeVar("T")
 GivenUp = Literal["timed out", "main thread busy", "abandoned", "cancelled"]
+# Work that holds the main thread for ever would hold the session. A signal that comes just before a
+# blocking call is heard after it, so there is more than one.
+_BREAK_OFF_AFTER_S = (0.0, 0.1, 1.0)
 INTERRUPTED = "[Tool interrupted by the person]"
 
 
@@ -71,6 +74,7 @@ class Attempt:
         self._began_s: float | None = None
         self._left_s = timeout_s
         self._timer: asyncio.TimerHandle | None = None
+        self._on_main_now: Callable[[], object] | None = None
 
     async def run(self, *, stop: asyncio.Event, abandon: asyncio.Event) -> Ran | GivenUp:
         """Run to the end, or until it is given up.
@@ -105,7 +109,12 @@ class Attempt:
         if self._began_s is not None:
             self._left_s = max(0.0, self._deadline_s - self._loop.time())
         self._count(self._timeout_s, self._give_up_waiting)
-        return await self._on_main.call(lambda: self._begin(work))
+
+        def piece() -> T:
+            return self._begin(work)
+
+        self._on_main_now = piece
+        return await self._on_main.call(piece)
 
     def _begin(self, work: Callable[[], T]) -> T:
         """Do main-thread work, on the main thread, unless it was given up meanwhile."""
@@ -137,6 +146,10 @@ class Attempt:
         with self._taking:
             self._time.is_over = True
         self._decide(why)
+        break_off = getattr(self._on_main, "break_off", None)
+        if break_off is not None and self._on_main_now is not None:
+            for after_s in _BREAK_OFF_AFTER_S:
+                self._loop.call_later(after_s, break_off, self._on_main_now)
 
     def _give_up_waiting(self) -> None:
         with self._taking:

@@ -7,12 +7,13 @@ import contextvars
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from agent_magics.core.errors import AgentError, Interrupted
 from agent_magics.session.loop import SessionLoop
+from agent_magics.session.main_thread import MainThread
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
 PATIENCE_S = 5.0
@@ -232,3 +233,43 @@ def test_code_served_by_a_loop_is_interrupted(loop: SessionLoop) -> None:
     sender.join()
     assert time.monotonic() - begun < 2
     assert told == [signal.SIGINT]
+
+
+async def break_off(main: MainThread, work: Callable[[], None]) -> None:
+    """Break off until it is heard: a signal just before a sleep begins is heard after it."""
+    while True:
+        main.break_off(work)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.req("E9")
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_work_whose_time_is_over_is_broken_off(loop: SessionLoop, *, is_awaited: bool) -> None:
+    """It gets KeyboardInterrupt, also in a sleep; nobody else is told, so what asked goes on."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def hangs() -> None:
+        begun.set()
+        try:
+            time.sleep(PATIENCE_S)
+        finally:
+            ended.set()
+
+    async def scene() -> str:
+        waiting = asyncio.ensure_future(loop.main.call(hangs))
+        await asyncio.to_thread(begun.wait)
+        loop.main.break_off(ended.set)  # not what runs
+        breaking = asyncio.ensure_future(break_off(loop.main, hangs))
+        with pytest.raises(Interrupted):
+            await waiting
+        breaking.cancel()
+        return await loop.main.call(lambda: "next")
+
+    async def cell() -> str:
+        return await loop.hop(scene)
+
+    began = time.monotonic()
+    assert (asyncio.run(cell()) if is_awaited else loop.run(scene())) == "next"
+    assert time.monotonic() - began < 1
+    assert ended.is_set()
+    loop.main.break_off(hangs)  # nothing runs

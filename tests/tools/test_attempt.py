@@ -18,9 +18,10 @@ import pytest
 from agent_magics import tool_timed_out
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import Tool
+from agent_magics.session.loop import SessionLoop
 from agent_magics.tools.dispatch import ABANDONED, CANCELLED
 from agent_magics.tools.schema import tool
-from tests.tools.dispatching import Here, Stage, call, calls, run_all
+from tests.tools.dispatching import Here, Seen, Stage, call, calls, run_all
 
 T = TypeVar("T")
 LATE = "did not answer within"
@@ -255,6 +256,27 @@ def test_the_wait_for_the_main_thread_is_not_the_tool_s_time() -> None:
         assert [answer.call.call_id for answer in seen.answers] == ["1", "2", "3", "4"]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("E9", "E20.23")
+def test_what_hangs_on_the_main_thread_is_broken_off() -> None:
+    """The main thread is free again for the next call."""
+    loop = SessionLoop()
+
+    @tool
+    def hangs() -> None:
+        time.sleep(5)
+
+    async def scene() -> Seen:
+        stage = Stage([hangs, echo], on_main=loop.main, settings={"tool_timeout_ms": 50})
+        return await stage.run(*calls("hangs", "echo"))
+
+    began = time.monotonic()
+    seen = loop.run(scene())
+    loop.close()
+    assert LATE in seen.said["1"]
+    assert seen.said["2"] == "hi"
+    assert time.monotonic() - began < 1
 
 
 @pytest.mark.req("E9")
