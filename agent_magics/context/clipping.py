@@ -14,6 +14,7 @@ from functools import lru_cache
 import msgspec
 
 from agent_magics.context.tokens import count_text
+from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import Message, ToolResult, Value
 
 MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"
@@ -80,7 +81,8 @@ def _cut(content: str, tokens: int, room_tokens: int) -> tuple[str, int]:
     Only what stays is counted: the output itself was, when it was recorded.
     """
     end = max(1, len(content) * room_tokens // tokens // 2)
-    head, tail = content[:end], content[-end:]
+    head = content[: word_begin(content, end)]
+    tail = content[word_end(content, len(content) - end) :]
     left_out = max(1, tokens - count_text(head) - count_text(tail))
     made = f"{head}\n{MARK.format(tokens=left_out)}\n{tail}"
     return made, count_text(made)

@@ -13,6 +13,7 @@ import msgspec
 
 from agent_magics.context.prompt import shield, within_role
 from agent_magics.context.tokens import count_text
+from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import (
     Assistant,
     ContentBlock,
@@ -173,12 +174,10 @@ def _bytes(data: str) -> str:
 
 
 def _cut_middle(text: str, keep: int) -> str:
-    """Keep the first two thirds and the last third of `keep` characters."""
+    """Keep the first two thirds and the last third of `keep` characters, less a torn word."""
     if len(text) <= keep:
         return text
-    head = keep * 2 // 3
-    tail = keep - head
-    left_out = len(text) - keep
-    end = text[len(text) - tail :]
+    begin = word_begin(text, keep * 2 // 3)
+    end = word_end(text, len(text) - (keep - keep * 2 // 3))
     # The end stays on the mark's line: it may begin with the name of a role.
-    return f"{text[:head]}\n[… {left_out:,} characters left out …] {end}"
+    return f"{text[:begin]}\n[… {end - begin:,} characters left out …] {text[end:]}"

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_magics.context.clipping import clip_results
 from agent_magics.context.prompt import SUMMARY_HEADINGS
+from agent_magics.context.source import head_and_tail
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import Metadata
-from agent_magics.core.messages import User, text_of
+from agent_magics.core.messages import ToolResult, User, text_of
 from agent_magics.core.ports import SessionState
 from agent_magics.ledger.store import SqlStore
+from benchmarks.facts import facts_in
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -94,3 +97,21 @@ def test_a_failed_summary_rests_no_longer_than_the_context_is_as_large(bench: Be
         assert degraded == [True, False]
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("C10", "C16")
+def test_a_cut_makes_no_fact_up() -> None:
+    """Wherever the middle of a text is cut out, no identifier or number is left in half."""
+    lines = (
+        f"HAT{n:03} on 2024-05-20T10:{n % 60:02}:00 for 1,{n:03}.50, credit_card_{4_421_486 + n}"
+        for n in range(100)
+    )
+    text = "\n".join(lines)
+    for tokens in range(48, 300, 7):
+        assert set(facts_in(head_and_tail(text, tokens))) <= set(facts_in(text))
+        (result,) = clip_results(
+            [ToolResult(call_id="c", tool_name="f", content=text)], tokens
+        ).messages
+        assert isinstance(result, ToolResult)
+        assert result.content != text
+        assert set(facts_in(result.content)) <= set(facts_in(text))
