@@ -22,6 +22,7 @@ from agent_magics.core.errors import (
     FixedContextExceedsBudget,
     ProviderError,
 )
+from agent_magics.core.events import Metadata
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import ModelParams, Slot
 from agent_magics.core.turns import ContextCompacted, TurnPayload
@@ -36,17 +37,13 @@ SENT_WITH_EVERY_TURN = ("system", "tools", "skills", "memories", "user_input", "
 
 @dataclass
 class Trigger:
-    """When the automatic trigger rests, by slot; for one open session (decisions 36, 37)."""
+    """When the automatic trigger rests, by slot; for one open session (decision 36)."""
 
     rests_at: dict[str, int] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
 
     def wants(self, slot: Slot, info: ContextInfo) -> bool:
         """Tell whether a slot is to be compacted now: over the threshold, and not resting."""
         if not should_compact(info.used, info.limits):
-            self.held.discard(slot.uid)
-            return False
-        if slot.uid in self.held:
             return False
         step = round(info.limits.window * REST_SHARE)
         rests_at = self.rests_at.get(slot.uid)
@@ -84,6 +81,10 @@ class Fitter:
             return self._trimmed(draught, draught.info.limits.threshold)
         self.is_first = False
         self._check_floor(draught)
+        limits = draught.info.limits
+        is_over = draught.info.used > limits.window
+        if is_over or not should_compact(draught.info.used, limits):
+            await self._end_hold("overflow" if is_over else "fits")
         if self._is_on() and self.trigger.wants(self.find_slot(), draught.info):
             await self._summarise("auto", draught)
             draught = self._build()
@@ -97,8 +98,7 @@ class Fitter:
     ) -> Draught:
         """Build the request that is sent once more after a server refused the last as too long."""
         self._learn(refused, error)
-        slot = self.find_slot()
-        self.trigger.held.discard(slot.uid)
+        await self._end_hold("overflow")
         if tools_ran:
             return self._trimmed(self._build(), self._goal(refused))
         if not self.has_tried:
@@ -139,7 +139,19 @@ class Fitter:
         return self.compactor.draught(self.find_slot())
 
     def _is_on(self) -> bool:
-        return self.compactor.config.compaction.enabled and self.find_slot().config.compact
+        slot = self.find_slot()
+        is_held = slot.uid in self.compactor.recorder.mirror.held
+        return self.compactor.config.compaction.enabled and slot.config.compact and not is_held
+
+    async def _end_hold(self, because: Literal["fits", "overflow"]) -> None:
+        """Let the trigger act again on a slot whose compaction was undone (decision 37)."""
+        slot = self.find_slot()
+        recorder = self.compactor.recorder
+        if slot.uid in recorder.mirror.held:
+            released = Metadata(key="context_compaction", value={"released": because})
+            await recorder.append(
+                [released], slot_uid=slot.uid, turn_id=self.compactor.running_turn
+            )
 
     async def _summarise(self, reason: Literal["auto", "overflow"], draught: Draught) -> None:
         self.has_tried = True

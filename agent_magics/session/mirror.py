@@ -43,6 +43,7 @@ class Mirror:
         self.memory: dict[str, str] = {}
         self.drafts: tuple[Draft, ...] = state.drafts
         self.metadata: dict[str, dict[str, object]] = {}
+        self.held: set[str] = set()
         self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
         self.gauge = Gauge()
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
@@ -165,6 +166,8 @@ class Mirror:
                     self.gauge.learn(event.payload)
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
+                    if key == "context_compaction" and event.slot_uid is not None:
+                        self._hold(event.slot_uid, value)
                 case _:
                     pass
             if event.slot_uid is not None:
@@ -172,6 +175,13 @@ class Mirror:
                 touched[event.slot_uid].append(event)
         for uid, added in touched.items():
             self._extend_view(uid, added)
+
+    def _hold(self, uid: str, fact: dict[str, object]) -> None:
+        """Note slots whose last compaction was undone; the trigger leaves them alone (D 37)."""
+        if "undone" in fact:
+            self.held.add(uid)
+        else:
+            self.held.discard(uid)
 
     def _extend_view(self, uid: str, added: Sequence[LedgerEvent]) -> None:
         if any(isinstance(event.payload, Rewind | Clear) for event in added):

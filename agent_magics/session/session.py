@@ -332,7 +332,6 @@ class Session(SessionView):
         if checkpoint is None:
             raise NothingToCompact(found.slot_id, "no compaction is active that could be undone")
         await self._desk.commit(self._desk.slot_changes.undo_checkpoint(found, checkpoint))
-        self._desk.trigger.held.add(found.uid)
         return checkpoint.parent_checkpoint_id
 
     @hops

@@ -324,26 +324,6 @@ def test_a_factor_is_learnt_from_what_servers_count(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("dec37", "N5")
-def test_an_undone_compaction_holds_the_trigger(bench: Bench) -> None:
-    """The raw history is back; the trigger waits until the slot fits again or overflows."""
-
-    async def scene() -> None:
-        session = await filled(bench, summary(), "one", "two", summary(), "three")
-        before = session.messages()
-        await session.submit_turn(LONG)
-        assert session.context_info().checkpoint_id is not None
-        assert await session.undo_compaction() is None
-        assert session.messages()[: len(before)] == before
-        await session.submit_turn("next")
-        assert [r.purpose for r in bench.provider.requests].count("compaction") == 1
-        await session.rewind(to_seq=session.turns()[0].last_seq)
-        await session.submit_turn("fits")
-        assert session._desk.trigger.held == set()
-
-    asyncio.run(scene())
-
-
 @pytest.mark.req("C13", "C20.7", "dec12")
 def test_what_arrives_during_a_summary_is_in_the_tail(bench: Bench) -> None:
     """A steering message recorded while the summary is written goes with the request after it."""
