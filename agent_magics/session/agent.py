@@ -32,6 +32,7 @@ from agent_magics.core.errors import (
 from agent_magics.core.events import Metadata, SlotChanged
 from agent_magics.core.hooks import PluginDescriptor, SessionStarting
 from agent_magics.core.ports import (
+    Approver,
     Change,
     Clock,
     Ids,
@@ -92,6 +93,7 @@ class AgentBuilder:
         self._plugins: list[Registered] = []
         self._references: list[ReferenceSource] = []
         self._storages: list[SessionStorage] = []
+        self._approver: Approver | None = None
 
     def register_model_provider(self, provider: Provider) -> AgentBuilder:
         """Add a family of models; at least one is needed."""
@@ -122,6 +124,15 @@ class AgentBuilder:
     ) -> AgentBuilder:
         """Add a plugin, started by `build`; its hooks get `config` with every payload (E14)."""
         self._plugins.append(Registered(plugin, dict(config or {})))
+        return self
+
+    def register_approver(self, approver: Approver) -> AgentBuilder:
+        """Ask there before a mutating tool runs; without one such tools are refused (decision 55).
+
+        The one that is registered last is asked. What needs no question stands in
+        `AgentConfig.approval` and `SlotConfig.approval`.
+        """
+        self._approver = approver
         return self
 
     def register_reference_source(self, source: ReferenceSource) -> AgentBuilder:
@@ -169,6 +180,7 @@ class AgentBuilder:
                 storage=self._storages[0] if self._storages else TransientStore(),
                 is_stored=bool(self._storages),
                 on_main=self._on_main or background_loop().main,
+                approver=self._approver,
                 clock=self._clock or SystemClock(),
                 ids=self._ids or RandomIds(),
             )

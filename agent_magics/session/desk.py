@@ -34,6 +34,7 @@ from agent_magics.core.turns import Failed, Panicked
 from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Trigger
+from agent_magics.session.gate import Approvals
 from agent_magics.session.hooks import HookScope
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.memory_tools import memory_tools
@@ -82,6 +83,7 @@ class Desk:
         self.is_closed = False
         self.changing = asyncio.Lock()
         self._is_closing = False
+        self.approvals = Approvals(parts.approver)
         self._closing = asyncio.Lock()
         self._doing: dict[str, str] = {}
         self.trigger = Trigger()

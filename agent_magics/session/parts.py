@@ -14,6 +14,7 @@ from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import ModelError
 from agent_magics.core.ports import (
+    Approver,
     Clock,
     Ids,
     LiveTools,
@@ -59,6 +60,7 @@ class AgentParts:
     is_stored: bool
     on_main: OnMain
     live: tuple[LiveTools, ...] = ()
+    approver: Approver | None = None
     plugins: Plugins = field(default_factory=Plugins)
     skills: SkillRegistry = field(default_factory=SkillRegistry)
     references: tuple[ReferenceSource, ...] = ()

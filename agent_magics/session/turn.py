@@ -50,6 +50,7 @@ from agent_magics.core.text import clean_text
 from agent_magics.core.turns import (
     Cancelled,
     Completed,
+    ErrorNoted,
     Failed,
     Panicked,
     ReasoningChunk,
@@ -348,8 +349,8 @@ class TurnRun:
         await self._run_tools(allowed)
         await self.tools.refuse(calls[len(allowed) :])
         error = MaxToolCallsExceeded(limit)
+        self.turn.emit(ErrorNoted(code=error.code, message=error.message))
         await self._record([SystemMessage(text=LIMIT_NOTICE.format(limit=limit), note="limit")])
-        self._warn(error.message)
         await self._close_with(error, "limit reached")
 
     async def _close_with(self, error: AgentError, cause: IncompleteCause) -> NoReturn:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.events import Origin
+from agent_magics.core.events import Origin, Payload
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Provider, Tool
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Slot
 from agent_magics.core.turns import Completed, Reply, TurnOutcome, TurnWarning
 from agent_magics.session.fitting import Fitter
+from agent_magics.session.gate import Gate
+from agent_magics.session.hooks import HookScope
 from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.session.summaries import Summaries
 from agent_magics.session.turn import TurnRun
@@ -75,16 +78,18 @@ class TurnStart:
         desk, turn = self.desk, self.turn
         tools = desk.builder.tools_of(self.slot) if model.has_tools else ()
         turn_index = len(desk.mirror.turns(self.slot)) + 1
+        hooks = desk.hooks(turn.slot_id, turn.turn_id, turn_index)
+        gate = self._gate(hooks)
         return TurnRun(
             turn=turn,
             slot=self.slot,
             recorder=desk.recorder,
             fitter=self._fitter(model, tools),
-            hooks=desk.hooks(turn.slot_id, turn.turn_id, turn_index),
+            hooks=hooks,
             skills=self.skills,
             references=desk.references,
             warnings=self.warnings,
-            dispatcher=Dispatcher(tools, desk.parts.config, desk.parts.on_main),
+            dispatcher=Dispatcher(tools, desk.parts.config, desk.parts.on_main, gate),
             provider=provider,
             model=model,
             config=desk.parts.config,
@@ -92,6 +97,21 @@ class TurnStart:
             turn_index=turn_index,
             origin=self.origin,
             title=self._title(),
+        )
+
+    def _gate(self, hooks: HookScope) -> Gate:
+        def record(payloads: Sequence[Payload]) -> Awaitable[object]:
+            return self.desk.recorder.append(
+                payloads, slot_uid=self.slot.uid, turn_id=self.turn.turn_id
+            )
+
+        return Gate(
+            turn=self.turn,
+            slot=self.slot,
+            config=self.desk.parts.config,
+            hooks=hooks,
+            approvals=self.desk.approvals,
+            record=record,
         )
 
     def _fitter(self, model: ModelInfo, tools: tuple[Tool, ...]) -> Fitter:

@@ -28,12 +28,24 @@ class Bench:
 
     async def agent(self, *steps: Any, stored: bool = True, **settings: Any) -> Agent:
         tools = settings.pop("tools", ())
+        plugins = settings.pop("plugins", ())
+        skills = settings.pop("skills", ())
+        references = settings.pop("references", ())
+        approver = settings.pop("approver", None)
         settings.setdefault("session_memory_tools", False)  # their schemas weigh on small windows
         self.provider = ScriptedProvider(list(steps))
         config = AgentConfig(default_model="scripted:test", **settings)
         builder = AgentBuilder(config).register_model_provider(self.provider)
         for tool in tools:
             builder.register_tool(tool)
+        for plugin in plugins:
+            builder.register_plugin(plugin)
+        for skill in skills:
+            builder.register_skill(skill)
+        for source in references:
+            builder.register_reference_source(source)
+        if approver is not None:
+            builder.register_approver(approver)
         if stored:
             store = SqlStore(self.path)
             self._stores.append(store)

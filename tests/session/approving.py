@@ -1,0 +1,90 @@
+"""Somebody who is asked whether tools may run, and tools to ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, ApprovalWord
+from agent_magics.core.events import LedgerEvent, ToolAnswered
+from agent_magics.core.turns import AgentEvent
+from agent_magics.ledger.store import SqlStore
+from agent_magics.session.running import RunningTurn
+from agent_magics.session.session import Session
+from agent_magics.tools.schema import tool
+
+
+def word(said: ApprovalWord, **more: Any) -> ApprovalAnswer:
+    """Make an answer."""
+    return ApprovalAnswer(word=said, **more)
+
+
+class Person:
+    """Answers in the order it is told to; asked once more, it has no answer."""
+
+    def __init__(self, *says: Any) -> None:
+        self._says = list(says)
+        self.asked: list[ApprovalRequest] = []
+
+    async def ask(self, request: ApprovalRequest) -> Any:
+        self.asked.append(request)
+        said = self._says.pop(0)
+        if isinstance(said, BaseException):
+            raise said
+        return await said(request) if callable(said) else said
+
+
+class Disk:
+    """Files that tools write and remove; `did` is what was done."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    @property
+    def tools(self) -> list[Any]:
+        @tool(mutating=True)
+        async def write_file(path: str, text: str = "") -> str:
+            self.did.append(f"write {path} {text}".strip())
+            return f"wrote {path}"
+
+        @tool(mutating=True)
+        async def remove(path: str) -> str:
+            self.did.append(f"remove {path}")
+            return f"removed {path}"
+
+        @tool
+        async def look(path: str = "") -> str:
+            self.did.append(f"look {path}".strip())
+            return "seen"
+
+        return [write_file, remove, look]
+
+
+def batch(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """Make a scripted step that calls tools."""
+    return {"calls": [{"name": name, "arguments": arguments} for name, arguments in calls]}
+
+
+def write(path: str = "a", **more: Any) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, **more}
+
+
+def results(session: Session) -> list[str]:
+    """What the calls of a session got, in the order of the ledger."""
+    payloads = [event.payload for event in session.history()]
+    return [p.output.content for p in payloads if isinstance(p, ToolAnswered)]
+
+
+async def stored(path: Path, session: Session) -> tuple[LedgerEvent, ...]:
+    """Read all events of a session from its file, as another process would."""
+    store = SqlStore(path)
+    state = await store.load(session.session_id)
+    await store.aclose()
+    assert state is not None
+    return state.events
+
+
+async def shown(turn: RunningTurn) -> Sequence[AgentEvent]:
+    """Read a turn's events to the end."""
+    return [event async for event in turn]
