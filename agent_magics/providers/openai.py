@@ -11,17 +11,15 @@ from typing import Any
 
 import msgspec
 
-from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
-from agent_magics.core.errors import ProviderError, StreamInterrupted
+from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
+from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
 from agent_magics.providers.facts import listed_models
-from agent_magics.providers.faults import error_of, read_fault
 from agent_magics.providers.payload import Concession, concession_for, payload_of
-from agent_magics.providers.redact import redact
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.stream import Answer, fewest_tokens
 from agent_magics.providers.wire import (
-    MAX_ERROR_BYTES,
     Endpoint,
     Key,
     Reply,
@@ -35,11 +33,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 LISTING_S = 5.0
 _DRAIN_S = 0.3
-_FIRST_NOT_OK = 300
-_FIRST_ERROR = 400
 _FEW_WORDS = 500
 _CUT_RATIO = 0.8
-_SHOWN_PLACE = 300
 
 
 class OpenAICompatible:
@@ -86,6 +81,7 @@ class OpenAICompatible:
             timeouts=timeouts,
             transport=transport,
         )
+        self._refusals = Refusals(self.endpoint, key_name)
         self._made: dict[str, frozenset[Concession]] = {}
         self._elsewhere: dict[str, OpenAICompatible] = {}
         self._listing: list[ModelInfo] = []
@@ -131,27 +127,15 @@ class OpenAICompatible:
 
     async def answers(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer of this very server; `request.model` carries no address."""
-        attempt = 1
-        while True:
-            answer = self._new_answer(request)
-            try:
-                async with aclosing(self._attempt(request, answer)) as events:
-                    async for event in events:
-                        yield event
-            except ProviderError as error:
-                if answer.has_begun:
-                    raise _broken(error) from error
-                if self._concede(request.model, error):
-                    continue
-                wait_s = self._retry.wait_s(attempt, error)
-                if wait_s is None:
-                    raise
-                reason = error.message
-            else:
-                return
-            yield Retrying(attempt=attempt, reason=reason, wait_s=wait_s)
-            await asyncio.sleep(wait_s)
-            attempt += 1
+        tries = with_retries(
+            lambda: self._new_answer(request),
+            lambda answer: self._attempt(request, answer),
+            retry=self._retry,
+            concede=lambda error: self._concede(request.model, error),
+        )
+        async with aclosing(tries) as events:
+            async for event in events:
+                yield event
 
     async def _attempt(
         self, request: ChatRequest, answer: Answer
@@ -165,15 +149,15 @@ class OpenAICompatible:
             provider=self._id,
         )
         async with self.endpoint.open("POST", "chat/completions", body=body) as reply:
-            if reply.status >= _FIRST_NOT_OK:
-                raise await self._refusal(reply)
+            if reply.status >= FIRST_NOT_OK:
+                raise await self._refusals.of(reply)
             match await reply.kind():
                 case "events":
                     pieces = self._streamed(reply, answer)
                 case "json":
                     pieces = self._whole(reply, answer)
                 case "page" | "empty":
-                    raise await self._refusal(reply)
+                    raise await self._refusals.of(reply)
             async with aclosing(pieces) as events:
                 async for event in events:
                     yield event
@@ -203,7 +187,9 @@ class OpenAICompatible:
         except (ValueError, RecursionError):
             chunk = None
         if _is_error(event, chunk):
-            raise self._error(200, chunk if isinstance(chunk, (dict, list)) else event.data)
+            raise self._refusals.error(
+                200, chunk if isinstance(chunk, (dict, list)) else event.data
+            )
         if isinstance(chunk, dict):
             yield from answer.feed(chunk)
         else:
@@ -216,33 +202,9 @@ class OpenAICompatible:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or not isinstance(document.get("choices"), list):
-            raise self._error(reply.status, body)
+            raise self._refusals.error(reply.status, body)
         for event in answer.feed_whole(document):
             yield event
-
-    async def _refusal(self, reply: Reply) -> ProviderError:
-        if _FIRST_NOT_OK <= reply.status < _FIRST_ERROR:
-            place = redact(reply.location or "", [self.endpoint.api_key])
-            to = f" to {place[:_SHOWN_PLACE]}" if place else ""
-            return ProviderError(
-                f"{self._id} sends us on{to} ({reply.status}); use that base URL. The key is not"
-                " sent to a place it was not meant for.",
-                status=reply.status,
-            )
-        body = await reply.read(MAX_ERROR_BYTES)
-        if reply.status < _FIRST_NOT_OK and not body.strip():
-            return StreamInterrupted(f"{self._id} answered with nothing; try again.")
-        error = self._error(reply.status, body)
-        error.retry_after_s = reply.retry_after_s
-        return error
-
-    def _error(self, status: int, body: bytes | str | dict[str, Any] | list[Any]) -> ProviderError:
-        return error_of(
-            read_fault(status, body),
-            provider=self._id,
-            key=self.endpoint.api_key,
-            key_name=self._key_name,
-        )
 
     def _new_answer(self, request: ChatRequest) -> Answer:
         return Answer(
@@ -327,13 +289,6 @@ def _split(model: str) -> tuple[str, str | None]:
         if found:
             return name, scheme[1:] + rest
     return model, None
-
-
-def _broken(error: ProviderError) -> ProviderError:
-    """A connection that ends in mid-answer is an interruption; what had come stays."""
-    if error.kind in {"connection", "timeout"}:
-        return StreamInterrupted(error.message)
-    return error
 
 
 def _is_error(event: ServerEvent, chunk: Any) -> bool:
