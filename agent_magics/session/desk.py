@@ -48,7 +48,7 @@ from agent_magics.session.slot_changes import SlotChanges
 from agent_magics.session.summaries import Summaries
 from agent_magics.session.turn_start import TurnStart
 
-FORCED_HOOKS_S = 1.8
+FORCED_HOOKS_S = 1.4
 CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s (D 50)
 
 _log = logging.getLogger("agent_magics.session")

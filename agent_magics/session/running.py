@@ -187,7 +187,7 @@ class RunningTurn:
                 self.emit(TurnCompleted())
             case Cancelled():
                 self.emit(TurnCancelled())
-            case Failed(error=error):
+            case Failed(error=error) | Panicked(error=InternalPanic() as error):
                 self.emit(TurnFailed(code=error.code, message=error.message))
             case Panicked(error=error):
                 self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
@@ -223,14 +223,15 @@ def _look_at(task: asyncio.Task[Any]) -> None:
 def reply_or_raise(outcome: TurnOutcome) -> Reply:
     """Give a completed turn's reply, or raise what ended it.
 
-    Raises `RequestCancelled`, the turn's own error, or `InternalPanic` from what panicked.
+    Raises `RequestCancelled`, the turn's own error, or `InternalPanic` from what panicked
+    (`PluginFailed` where a plugin did).
     """
     match outcome:
         case Completed(reply=reply):
             return reply
         case Cancelled():
             raise RequestCancelled
-        case Failed(error=error):
+        case Failed(error=error) | Panicked(error=InternalPanic() as error):
             raise error
         case Panicked(error=error):
             raise InternalPanic(said_by(error)) from error

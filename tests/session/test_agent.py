@@ -49,7 +49,7 @@ def ready(**settings: Any) -> AgentBuilder:
     return builder(**settings).register_model_provider(ScriptedProvider([]))
 
 
-@pytest.mark.req("E1", "E19", "E22")
+@pytest.mark.req("E1", "E19", "E22", "E20.29")
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
@@ -364,7 +364,7 @@ def test_a_session_whose_maker_was_killed_has_its_slot(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E4")
+@pytest.mark.req("E4", "E20.1")
 def test_a_shutdown_while_a_session_opens_leaves_none_open(bench: Bench) -> None:
     """Who waits for it is told, and the session is given back."""
 
