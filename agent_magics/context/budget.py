@@ -46,7 +46,8 @@ class ContextInfo(Value):
     `factor` is what this model's servers taught us to multiply estimates by (parts have it in);
     `estimate` is the sum without it. `last_measured` is the server's count of the last request.
     `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`, `reason`, `compacted_at`: of the
-    active checkpoint, None where there is none; `turns_behind` are those it stands for.
+    active checkpoint, None where there is none; `turns_behind` are those it stands for, and where
+    `is_turn_cut` also the beginning of the next (decision 35).
     """
 
     slot_id: str
@@ -67,6 +68,7 @@ class ContextInfo(Value):
     reason: Literal["manual", "auto", "overflow"] | None = None
     compacted_at: datetime | None = None
     turns_behind: int = 0
+    is_turn_cut: bool = False
 
 
 def limits_for(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_magics.context.budget import Limits
-from agent_magics.context.projection import bounds_of
+from agent_magics.context.cuts import Cut
+from agent_magics.context.projection import bounds_of, tail_of
 from agent_magics.context.prompt import (
     COMPACTION_PROMPT,
     COMPACTION_SYSTEM,
@@ -18,11 +19,11 @@ from agent_magics.context.prompt import (
 from agent_magics.context.source import bounded_source, head_and_tail
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
 from agent_magics.context.verdict import fault_of
-from agent_magics.context.view import TurnSpan, View, grouped, turns_of
+from agent_magics.context.view import View, grouped
 from agent_magics.context.wire import Turn, is_failed, translate
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import CompactError, NothingToCompact, SlotReadonly
-from agent_magics.core.events import ToolAnswered, ToolCalled
+from agent_magics.core.events import LedgerEvent, ToolAnswered, ToolCalled
 from agent_magics.core.messages import Message, System, Text, User, Value
 from agent_magics.core.slots import Checkpoint, ModelParams, Readonly, SlotMode
 
@@ -37,7 +38,8 @@ class CompactionPlan(Value):
 
     `source` is only what the cut newly leaves behind, without private reasoning; `source_tokens`
     its stored tokens. `previous` is the checkpoint whose summary goes in front of it. Turns that
-    failed without a word are not counted.
+    failed without a word are not counted. `is_turn_cut`: the first of the kept turns stays from one
+    of its iterations on.
     """
 
     slot_id: str
@@ -48,6 +50,7 @@ class CompactionPlan(Value):
     source: tuple[Message, ...]
     source_tokens: int
     previous: Checkpoint | None
+    is_turn_cut: bool = False
 
 
 class SourceRecord(Value):
@@ -78,35 +81,36 @@ def plan_compaction(
     checkpoint: Checkpoint | None,
     limits: Limits,
     running_turn: str | None = None,
+    cut: Cut | None = None,
 ) -> CompactionPlan:
     """Choose whole turns to sum up (C8, C9); the source is the unfocused history (decision 21).
 
     From the tail on, turns stay while they fit into `limits.keep`; the running one and the newest
-    complete one always stay. Raises `NothingToCompact` where that leaves nothing new behind,
-    `SlotReadonly` for a reference slot.
+    complete one always stay. Overflow recovery chooses the `cut` itself (decision 35). Raises
+    `NothingToCompact` where that leaves nothing new behind, `SlotReadonly` for a reference slot.
     """
     if isinstance(mode, Readonly):
         raise SlotReadonly(slot_id)
     bounds = bounds_of(view, checkpoint)
-    turns = grouped(view.events)
-    spans = turns_of(view, running_turn)
-    first_new = next((at for at, s in enumerate(spans) if s.last_seq >= bounds.start), len(spans))
+    turns = tail_of(grouped(view.events), bounds.start)
     failed = _failed(turns, running_turn)
-    cut = _whole_exchanges(turns, _cut(spans, failed, limits.keep), first_new)
-    behind = [turns[at] for at in range(first_new, cut)]
-    summarised = [at for at in range(first_new, cut) if at not in failed]
+    first = cut.seq if cut else _whole_turns(turns, failed, limits.keep, running_turn)
+    behind = [(turn_id, before) for turn_id, events in turns if (before := _before(events, first))]
+    summarised = [at for at in range(len(behind)) if at not in failed]
     if not summarised:
-        raise NothingToCompact(slot_id, _why_nothing(len(spans) - first_new, limits))
-    source = translate(_after(behind, bounds.start), is_tail=False)
+        raise NothingToCompact(slot_id, _why_nothing(len(turns), limits))
+    is_turn_cut = len(behind[-1][1]) < len(turns[len(behind) - 1][1])
+    source = translate(behind, is_tail=False, running=behind[-1][0] if is_turn_cut else None)
     return CompactionPlan(
         slot_id=slot_id,
-        first_retained_seq=spans[cut].first_seq,
-        source_max_seq=spans[-1].last_seq,
-        summarised_turns=len(summarised),
-        kept_turns=sum(at not in failed for at in range(cut, len(spans))),
+        first_retained_seq=first,
+        source_max_seq=view.events[-1].seq,
+        summarised_turns=len(summarised) - is_turn_cut,
+        kept_turns=sum(at not in failed for at in range(len(behind) - is_turn_cut, len(turns))),
         source=tuple(source.messages),
-        source_tokens=sum(spans[at].tokens for at in summarised),
+        source_tokens=sum(_weight(behind[at][1]) for at in summarised),
         previous=bounds.checkpoint,
+        is_turn_cut=is_turn_cut,
     )
 
 
@@ -175,10 +179,15 @@ def judge_summary(text: str, *, plan: CompactionPlan, output_limit: int) -> str 
     tokens = count_text(text)
     if tokens > output_limit:
         return f"it has {tokens:,} tokens, and {output_limit:,} are allowed"
-    replaced = plan.source_tokens + (count_text(plan.previous.summary) if plan.previous else 0)
+    replaced = replaced_tokens(plan)
     if tokens >= replaced:
         return f"it has {tokens:,} tokens, not fewer than the {replaced:,} it stands for"
     return None
+
+
+def replaced_tokens(plan: CompactionPlan) -> int:
+    """Count what a summary stands for: the source, and the summary before it."""
+    return plan.source_tokens + (count_text(plan.previous.summary) if plan.previous else 0)
 
 
 def _failed(turns: Sequence[Turn], running: str | None) -> set[int]:
@@ -190,27 +199,29 @@ def _failed(turns: Sequence[Turn], running: str | None) -> set[int]:
     }
 
 
-def _cut(spans: Sequence[TurnSpan], failed: set[int], keep: int) -> int:
-    """Find the oldest turn that stays."""
-    cut = len(spans)
+def _whole_turns(turns: Sequence[Turn], failed: set[int], keep: int, running: str | None) -> int:
+    """Find the first seq of the oldest turn that stays."""
+    cut = len(turns)
     room = keep
     has_complete = False
-    for at in range(len(spans) - 1, -1, -1):
-        span = spans[at]
-        weight = 0 if at in failed else span.tokens
-        is_needed = not span.is_finished or not has_complete
+    for at in range(len(turns) - 1, -1, -1):
+        turn_id, events = turns[at]
+        is_finished = turn_id is None or turn_id != running
+        weight = 0 if at in failed else _weight(events)
+        is_needed = not is_finished or not has_complete
         if not is_needed and weight > room:
             break
         cut = at
         room -= weight
-        has_complete = has_complete or (span.is_finished and at not in failed)
-    return cut
+        has_complete = has_complete or (is_finished and at not in failed)
+    cut = _whole_exchanges(turns, cut)
+    return turns[cut][1][0].seq if cut < len(turns) else 0
 
 
-def _whole_exchanges(turns: Sequence[Turn], cut: int, first_new: int) -> int:
+def _whole_exchanges(turns: Sequence[Turn], cut: int) -> int:
     """Move a cut back while a call before it has its result behind it (invariant 2)."""
     owners: dict[tuple[str | None, str], int] = {}
-    for at in range(first_new, cut):
+    for at in range(cut):
         for event in turns[at][1]:
             if isinstance(event.payload, ToolCalled) and event.turn_id is not None:
                 owners.setdefault((event.turn_id, event.payload.call_id), at)
@@ -223,9 +234,12 @@ def _whole_exchanges(turns: Sequence[Turn], cut: int, first_new: int) -> int:
     return cut
 
 
-def _after(turns: Sequence[Turn], start: int) -> list[Turn]:
-    kept = [(turn_id, [e for e in events if e.seq >= start]) for turn_id, events in turns]
-    return [(turn_id, events) for turn_id, events in kept if events]
+def _before(events: Sequence[LedgerEvent], seq: int) -> list[LedgerEvent]:
+    return [event for event in events if event.seq < seq]
+
+
+def _weight(events: Sequence[LedgerEvent]) -> int:
+    return sum(event.tokens for event in events)
 
 
 def _why_nothing(turns: int, limits: Limits) -> str:

@@ -19,7 +19,14 @@ from agent_magics.context.repair import opened, repair
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
 from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
 from agent_magics.context.wire import FAILED, RETAINED, Turn, Wire, is_failed, translate
-from agent_magics.core.events import Imported, Payload, ToolAnswered
+from agent_magics.core.events import (
+    Imported,
+    LedgerEvent,
+    Payload,
+    SystemMessage,
+    ToolAnswered,
+    UserMessage,
+)
 from agent_magics.core.messages import (
     Assistant,
     Message,
@@ -82,16 +89,19 @@ def project(
 
     A checkpoint that is blank, or whose boundary isn't in view, counts as none (C17). `focus_seq`
     adds to the view's own. The messages end as a request must where `running_turn` has its prompt.
+    A checkpoint inside the running turn leaves what the user said in it where it is (invariant 9).
     """
     bounds = bounds_of(view, checkpoint, focus_seq)
     fates: dict[int, str] = {}
-    if tail_only:
+    if tail_only and not _is_in_untied_turn(view, bounds.start):
         tail = grouped(view.events[bisect_left(view.events, bounds.start, key=_seq) :])
     else:
         turns = grouped(view.events)
         tail = tail_of(turns, bounds.start)
-        fates.update(view.left)
-        fates.update(_fates_before(turns, bounds))
+        if not tail_only:
+            fates.update(view.left)
+            fates.update(_fates_before(turns, bounds))
+    tail = _with_prompt(tail, view, bounds.start, running_turn)
     wire = translate(tail, running=running_turn, provider=provider, model=model)
     fates.update(wire.fates)
 
@@ -135,6 +145,26 @@ def tail_of(turns: Sequence[Turn], start: int) -> list[Turn]:
             rest = [event for event in events if event.seq >= start]
             return [(turn_id, rest), *turns[at + 1 :]]
     return []
+
+
+def _is_in_untied_turn(view: View, start: int) -> bool:
+    """Tell whether a seq may stand inside a turn that only roles tell from its neighbours."""
+    at = bisect_left(view.events, start, key=_seq)
+    return 0 < at < len(view.events) and view.events[at].turn_id is None
+
+
+def _with_prompt(tail: list[Turn], view: View, start: int, running: str | None) -> list[Turn]:
+    """Put what was said to the running turn in front of its tail, where the cut is inside it."""
+    if running is None or not tail or tail[0][0] != running:
+        return tail
+    said: list[LedgerEvent] = []
+    at = bisect_left(view.events, start, key=_seq)
+    while at > 0 and view.events[at - 1].turn_id in (running, None):
+        at -= 1
+        event = view.events[at]
+        if event.turn_id == running and isinstance(event.payload, UserMessage | SystemMessage):
+            said.append(event)
+    return [(running, [*reversed(said), *tail[0][1]]), *tail[1:]] if said else tail
 
 
 def _fates_before(turns: Sequence[Turn], bounds: Bounds) -> dict[int, str]:

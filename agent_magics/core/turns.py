@@ -66,11 +66,16 @@ class ApprovalAnswered(Value, tag="approval_answered"):
 
 
 class ContextCompacted(Value, tag="context_compacted"):
+    """Older history left the requests. `turns` whole ones were summarised, and where
+    `is_turn_cut` the beginning of the one after them (decision 35).
+    """
+
     reason: str
     tokens_before: int
     tokens_after: int
     degraded: bool
     turns: int = 0
+    is_turn_cut: bool = False
 
 
 class UsageReported(Value, tag="usage_reported"):

@@ -72,7 +72,7 @@ class AnswerDisplay:
             case ToolEnded() as ended:
                 self._page.end_call(ended)
             case ContextCompacted(degraded=False) as done:  # the other kind comes with a warning
-                self.note(summarised(done.turns, done.tokens_before, done.tokens_after))
+                self.note(summarised(done))
             case TurnWarning(text=text):
                 self.note(text)
             case SummaryFailed(message=message):
@@ -93,12 +93,16 @@ class AnswerDisplay:
         self._page.end(line, _facts(reply))
 
 
-def summarised(turns: int, tokens_before: int, tokens_after: int) -> str:
+def summarised(done: ContextCompacted) -> str:
     """Say what a compaction before an answer did."""
-    noun = f"{turns:,} older turn" if turns else "Older turn"
-    verb = " is" if turns == 1 else "s are"
+    turns = done.turns
+    noun = f"{turns:,} older turn{'' if turns == 1 else 's'}" if turns else "Older turns"
+    verb = "is" if turns == 1 else "are"
+    if done.is_turn_cut:
+        noun = f"{noun} and the beginning of the next" if turns else "The beginning of a long turn"
+        verb = "are" if turns else "is"
     return (
-        f"{noun}{verb} now a summary: {tokens_before:,} → {tokens_after:,} tokens;"
+        f"{noun} {verb} now a summary: {done.tokens_before:,} → {done.tokens_after:,} tokens;"
         " the log keeps them all"
     )
 

@@ -47,6 +47,9 @@ def _compaction(info: ContextInfo, *, is_exact: bool) -> str:
     facts = [info.reason or "", _time(info.compacted_at) if is_exact else ""]
     how = ", ".join(filter(None, facts))
     turns = f"{info.turns_behind:,} turn{'' if info.turns_behind == 1 else 's'}"
+    if info.is_turn_cut:
+        start = "the beginning of"
+        turns = f"{turns} and {start} the next" if info.turns_behind else f"{start} a long turn"
     behind = f"{turns} left out without a summary" if info.degraded else f"{turns} behind it"
     return (
         f"last compaction{f' ({how})' if how else ''}:"

@@ -8,22 +8,27 @@ share this one way.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from agent_magics.context.budget import ContextInfo, Limits
 from agent_magics.context.compaction import (
     MAX_SUMMARY_TOKENS,
     CompactionPlan,
     SourceRecord,
     SummaryRequest,
     judge_summary,
+    output_limit_for,
     plan_compaction,
+    replaced_tokens,
     summary_request,
 )
-from agent_magics.context.degrade import degraded_text
+from agent_magics.context.cuts import Cut, fewest_behind, newest_complete, recovery_cuts
+from agent_magics.context.projection import bounds_of
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ModelInfo
@@ -31,6 +36,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     CompactError,
     FixedContextExceedsBudget,
+    NothingToCompact,
     ProviderError,
 )
 from agent_magics.core.events import Metadata
@@ -43,7 +49,7 @@ from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
 LEAST_PROGRESS = 0.1
-FIXED_PARTS = ("system", "tools", "skills", "memories")
+FIXED_PARTS = ("system", "tools", "skills", "memories", "dynamic")
 _log = logging.getLogger("agent_magics.session")
 
 
@@ -51,7 +57,8 @@ class CompactionOutcome(Value):
     """What a compaction did, or (`checkpoint_id` None) would do; tokens of the whole request.
 
     `tokens_after` of a dry run is an estimate: the summary is taken as a quarter of what it
-    stands for.
+    stands for. `is_turn_cut`: the first of the kept turns stays from one of its iterations on,
+    which only overflow recovery does (decision 35).
     """
 
     slot_id: str
@@ -61,6 +68,7 @@ class CompactionOutcome(Value):
     kept_turns: int
     first_retained_seq: int
     checkpoint_id: str | None = None
+    is_turn_cut: bool = False
 
 
 Reason = Literal["manual", "auto", "overflow"]
@@ -94,8 +102,8 @@ class Compactor:
             tools=self.tools,
         )
 
-    def plan(self, slot: Slot) -> CompactionPlan:
-        """Choose what to summarise.
+    def plan(self, slot: Slot, *, in_overflow: bool = False) -> CompactionPlan:
+        """Choose what to summarise; `in_overflow`, less may stay than C8 says (decision 35).
 
         Raises `NothingToCompact`, or `FixedContextExceedsBudget` where what can't shrink is at
         the threshold already (C7).
@@ -104,19 +112,20 @@ class Compactor:
         fixed = {name: info.parts[name] for name in FIXED_PARTS}
         if sum(fixed.values()) >= info.limits.threshold:
             raise FixedContextExceedsBudget(fixed, info.limits.threshold)
-        return plan_compaction(
-            self.recorder.mirror.view(slot),
-            slot_id=slot.slot_id,
-            mode=slot.config.mode,
-            checkpoint=self.recorder.mirror.checkpoint_of(slot),
-            limits=info.limits,
-            running_turn=self.running_turn,
-        )
+        cut = self._recovery_cut(slot, info) if in_overflow else None
+        return self._planned(slot, info.limits, cut)
 
     def foresee(self, slot: Slot) -> CompactionOutcome:
         """Tell what a compaction would do; no model is asked and nothing changes."""
-        info = self.draught(slot).info
-        return self._foreseen(self.plan(slot), info.used, info.parts["summary"])
+        plan = self.plan(slot)
+        return CompactionOutcome(
+            slot_id=plan.slot_id,
+            tokens_before=self.draught(slot).info.used,
+            tokens_after=self._foreseen(slot, plan.first_retained_seq, replaced_tokens(plan)),
+            summarised_turns=plan.summarised_turns,
+            kept_turns=plan.kept_turns,
+            first_retained_seq=plan.first_retained_seq,
+        )
 
     async def compact(
         self,
@@ -132,7 +141,7 @@ class Compactor:
         the view before stays valid after any of them.
         """
         before = self.draught(slot).info
-        plan = self.plan(slot)
+        plan = self.plan(slot, in_overflow=reason == "overflow")
         provider, writer = summariser
         request = summary_request(
             plan,
@@ -142,109 +151,28 @@ class Compactor:
             prompt=self.config.compact_prompt,
         )
         summary = await self._summary(plan, request, provider, writer, slot)
-        made = self._candidate(slot, plan.first_retained_seq, summary, before.used, reason)
+        made = self.candidate(slot, plan.first_retained_seq, summary, before.used, reason)
         made = msgspec.structs.replace(
             made,
             source_max_seq=plan.source_max_seq,
-            rendered=render_summary(summary),
             provider=writer.provider,
             model=writer.name,
         )
         checkpoint = self._judged(made, slot, before.limits.threshold)
-        await self._commit(checkpoint, slot, request.source)
+        await self.commit(checkpoint, slot, request.source)
         return self._outcome(plan, checkpoint)
 
-    def without_old_turns(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
-        """Make, uncommitted, the degraded checkpoint that leaves out the fewest oldest turns.
-
-        The request with it has at most `limit_tokens`, or else the running turn alone is left.
-        None where no whole turn can be left out.
-        """
-        cuts = self._cuts(slot)
-        if not cuts:
-            return None
-        tokens_before = self.draught(slot).info.used
-        low, high = 0, len(cuts) - 1
-        while low < high:
-            middle = (low + high) // 2
-            made = self._omitting(slot, cuts[: middle + 1], tokens_before)
-            if self.draught(slot, made).info.used <= limit_tokens:
-                high = middle
-            else:
-                low = middle + 1
-        return self._omitting(slot, cuts[: low + 1], tokens_before)
-
-    async def degrade(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
-        """Commit what `without_old_turns` makes: overflow recovery without a summary (C15)."""
-        made = self.without_old_turns(slot, limit_tokens)
-        if made is None:
-            return None
-        after = self.draught(slot, made).info.used
-        committed = msgspec.structs.replace(made, tokens_after=after)
-        await self._commit(committed, slot)
-        return committed
-
-    def _cuts(self, slot: Slot) -> list[int]:
-        """List where a degraded checkpoint may begin: turn starts behind the active boundary."""
-        active = self.recorder.mirror.checkpoint_of(slot)
-        start = active.first_retained_seq if active else 0
-        spans = self.recorder.mirror.turns(slot, self.running_turn)
-        firsts = [span.first_seq for span in spans if span.last_seq >= start]
-        return firsts[1:]
-
-    def _omitting(self, slot: Slot, cuts: Sequence[int], tokens_before: int) -> Checkpoint:
-        active = self.recorder.mirror.checkpoint_of(slot)
-        text = degraded_text(len(cuts), active.summary if active else "")
-        made = self._candidate(slot, cuts[-1], text, tokens_before, "overflow")
-        return msgspec.structs.replace(made, rendered=render_summary(text), degraded=True)
-
-    async def _summary(
-        self,
-        plan: CompactionPlan,
-        request: SummaryRequest,
-        provider: Provider,
-        writer: ModelInfo,
-        slot: Slot,
-    ) -> str:
-        answer = Answer(
-            began_s=self.clock.monotonic(),
-            estimated_tokens=sum(map(count_message, request.messages)),
-            digest=digest_of(request),
-        )
-        try:
-            await collect(answer, provider, writer, request)
-        except ProviderError as error:
-            raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
-        finally:
-            usage = answer.usage_event(writer, "compaction", self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid)
-        if answer.done and answer.done.finish == "length":
-            raise CompactError("The summary ran into the model's output limit; nothing changed.")
-        said = "" if answer.calls else answer.said.strip()
-        limit = request.params.max_tokens or MAX_SUMMARY_TOKENS
-        refused = judge_summary(said, plan=plan, output_limit=limit)
-        if refused:
-            raise CompactError(
-                f"The summary by {writer.spec} was refused ({refused}); nothing changed."
-                " Try again, or set compact_model to a stronger model."
-            )
-        return said
-
-    def _candidate(
-        self,
-        slot: Slot,
-        first_retained_seq: int,
-        summary: str,
-        tokens_before: int,
-        reason: Reason,
+    def candidate(
+        self, slot: Slot, first_retained_seq: int, text: str, tokens_before: int, reason: Reason
     ) -> Checkpoint:
+        """Make a checkpoint that nobody has seen yet, of the slot's own model."""
         return Checkpoint(
             checkpoint_id=self.ids.new("checkpoint"),
             slot_uid=slot.uid,
             generation=slot.generation + 1,
             parent_checkpoint_id=slot.checkpoint_id,
-            summary=summary,
-            rendered="",
+            summary=text,
+            rendered=render_summary(text),
             first_retained_seq=first_retained_seq,
             source_max_seq=first_retained_seq,
             reason=reason,
@@ -256,24 +184,7 @@ class Compactor:
             created_at=self.clock.now(),
         )
 
-    def _judged(self, checkpoint: Checkpoint, slot: Slot, threshold: int) -> Checkpoint:
-        """Measure what the candidate gives; refuse one that doesn't help (C12, D 36)."""
-        before = checkpoint.tokens_before
-        after = self.draught(slot, checkpoint).info.used
-        least = LEAST_PROGRESS if checkpoint.reason == "auto" else 0.0
-        if after >= before or after > before * (1 - least):
-            raise CompactError(
-                f"The summary would hardly make the context smaller ({before:,} -> {after:,}"
-                " tokens); nothing changed."
-            )
-        if after > threshold:
-            raise CompactError(
-                f"Even summarised, the context would be {after:,} tokens, over the threshold of"
-                f" {threshold:,}; nothing changed."
-            )
-        return msgspec.structs.replace(checkpoint, tokens_after=after)
-
-    async def _commit(
+    async def commit(
         self, checkpoint: Checkpoint, slot: Slot, source: SourceRecord | None = None
     ) -> None:
         """Write the checkpoint, and a marker that tells what its summary was made of."""
@@ -314,6 +225,55 @@ class Compactor:
             checkpoint.degraded,
         )
 
+    async def _summary(
+        self,
+        plan: CompactionPlan,
+        request: SummaryRequest,
+        provider: Provider,
+        writer: ModelInfo,
+        slot: Slot,
+    ) -> str:
+        answer = Answer(
+            began_s=self.clock.monotonic(),
+            estimated_tokens=sum(map(count_message, request.messages)),
+            digest=digest_of(request),
+        )
+        try:
+            await collect(answer, provider, writer, request)
+        except ProviderError as error:
+            raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
+        finally:
+            usage = answer.usage_event(writer, "compaction", self.clock.monotonic())
+            await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid)
+        if answer.done and answer.done.finish == "length":
+            raise CompactError("The summary ran into the model's output limit; nothing changed.")
+        said = "" if answer.calls else answer.said.strip()
+        limit = request.params.max_tokens or MAX_SUMMARY_TOKENS
+        refused = judge_summary(said, plan=plan, output_limit=limit)
+        if refused:
+            raise CompactError(
+                f"The summary by {writer.spec} was refused ({refused}); nothing changed."
+                " Try again, or set compact_model to a stronger model."
+            )
+        return said
+
+    def _judged(self, checkpoint: Checkpoint, slot: Slot, threshold: int) -> Checkpoint:
+        """Measure what the candidate gives; refuse one that doesn't help (C12, D 36)."""
+        before = checkpoint.tokens_before
+        after = self.draught(slot, checkpoint).info.used
+        least = LEAST_PROGRESS if checkpoint.reason == "auto" else 0.0
+        if after >= before or after > before * (1 - least):
+            raise CompactError(
+                f"The summary would hardly make the context smaller ({before:,} -> {after:,}"
+                " tokens); nothing changed."
+            )
+        if after > threshold:
+            raise CompactError(
+                f"Even summarised, the context would be {after:,} tokens, over the threshold of"
+                f" {threshold:,}; nothing changed."
+            )
+        return msgspec.structs.replace(checkpoint, tokens_after=after)
+
     def _outcome(self, plan: CompactionPlan, checkpoint: Checkpoint) -> CompactionOutcome:
         return CompactionOutcome(
             slot_id=plan.slot_id,
@@ -323,18 +283,58 @@ class Compactor:
             kept_turns=plan.kept_turns,
             first_retained_seq=plan.first_retained_seq,
             checkpoint_id=checkpoint.checkpoint_id,
+            is_turn_cut=plan.is_turn_cut,
         )
 
-    def _foreseen(
-        self, plan: CompactionPlan, tokens_before: int, summary_tokens: int
-    ) -> CompactionOutcome:
-        replaced = plan.source_tokens + summary_tokens
-        after = tokens_before - replaced + min(MAX_SUMMARY_TOKENS, replaced // 4)
-        return CompactionOutcome(
-            slot_id=plan.slot_id,
-            tokens_before=tokens_before,
-            tokens_after=max(0, after),
-            summarised_turns=plan.summarised_turns,
-            kept_turns=plan.kept_turns,
-            first_retained_seq=plan.first_retained_seq,
+    def _planned(self, slot: Slot, limits: Limits, cut: Cut | None) -> CompactionPlan:
+        return plan_compaction(
+            self.recorder.mirror.view(slot),
+            slot_id=slot.slot_id,
+            mode=slot.config.mode,
+            checkpoint=self.recorder.mirror.checkpoint_of(slot),
+            limits=limits,
+            running_turn=self.running_turn,
+            cut=cut,
         )
+
+    def _recovery_cut(self, slot: Slot, info: ContextInfo) -> Cut | None:
+        """Choose a later cut where what C8 keeps would not fit: a turn, an iteration, or all but
+        the running turn. None where it fits.
+        """
+        limits, mirror = info.limits, self.recorder.mirror
+        try:
+            usual = self._planned(slot, limits, None).first_retained_seq
+        except NothingToCompact:
+            usual = 0
+        view, spans = mirror.view(slot), mirror.turns(slot, self.running_turn)
+        start = bounds_of(view, mirror.checkpoint_of(slot), slot.focus_seq).start
+
+        def weigh(seq: int) -> int:
+            behind = sum(event.tokens for event in view.events if start <= event.seq < seq)
+            return self._foreseen(slot, seq, info.parts["summary"] + behind)
+
+        def fits(cut: Cut, most: int = limits.threshold) -> bool:
+            return weigh(cut.seq) <= most
+
+        if (weigh(usual) if usual else info.used) <= limits.threshold:
+            return None
+        cuts = recovery_cuts(view, spans, start, self.running_turn)
+        later = [cut for cut in cuts if cut.seq > usual]
+        newest = newest_complete(view, spans, self.running_turn)
+        if newest is None or not later:
+            return None
+        whole = [cut for cut in later if not cut.is_inside and cut.seq <= newest.first_seq]
+        most = min(limits.threshold, weigh(later[-1].seq) + limits.keep)
+        inside = [cut for cut in later if cut.is_inside]
+        found = [fewest_behind(whole, fits), fewest_behind(inside, lambda cut: fits(cut, most))]
+        return next((cut for cut in found if cut is not None and fits(cut)), later[-1])
+
+    def _foreseen(self, slot: Slot, first_retained_seq: int, replaced_tokens: int) -> int:
+        """Weigh the request with a summary, a quarter of what it replaces, before a seq.
+
+        The request is built, so that clipped output counts as it will be sent (C16).
+        """
+        blank = self.candidate(slot, first_retained_seq, "", 0, "manual")
+        info = self.draught(slot, blank).info
+        summary = min(replaced_tokens // 4, output_limit_for(info.limits.window))
+        return sum(info.parts.values()) + math.ceil(summary * info.factor)

@@ -2,8 +2,9 @@
 
 Before a turn's first request the slot may be compacted: by a summary where the trigger asks for
 it, without one where the request would be over the hard window. Later requests of the turn are
-trimmed in their copy only (decision 10). A server that refuses a request as too long teaches us
-its window, and is asked once more.
+trimmed in their copy only (decision 10): old turns over the threshold, the running turn's own
+oldest iterations only over the window itself (decision 35). A server that refuses a request as too
+long teaches us its window, and is asked once more. A request that nothing makes fit is never sent.
 """
 
 from __future__ import annotations
@@ -26,13 +27,19 @@ from agent_magics.core.events import Metadata
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import ModelParams, Slot
 from agent_magics.core.turns import ContextCompacted, TurnPayload
-from agent_magics.session.compacting import CompactionOutcome, Compactor
+from agent_magics.session.compacting import FIXED_PARTS, CompactionOutcome, Compactor
 from agent_magics.session.request import Draught
+from agent_magics.session.shortening import Shortener
 
 REST_SHARE = 0.05
 SHRINK = 0.7
 LEAST_OUTPUT_TOKENS = 16
-SENT_WITH_EVERY_TURN = ("system", "tools", "skills", "memories", "user_input", "media")
+OLD_TURNS_LEFT_OUT = "Older turns are left out of this turn's next requests, to make room."
+ITERATIONS_LEFT_OUT = (
+    "Older turns and the first tool calls of this turn are left out of its next requests, to make"
+    " room; the log keeps them all."
+)
+SENT_WITH_EVERY_TURN = (*FIXED_PARTS, "user_input", "media")
 
 
 @dataclass
@@ -68,45 +75,57 @@ class Fitter:
     warn: Callable[[str], None]
     is_first: bool = True
     has_tried: bool = False
-    has_trimmed: bool = False
+    starts_at: int | None = None
+    ceiling: int | None = None
+    told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.shortener = Shortener(compactor=self.compactor)
 
     async def draught(self) -> Draught:
         """Build the next request so that it fits.
 
-        Raises `FixedContextExceedsBudget`, naming the tokens of each part, where not even the
-        running turn alone would fit the window.
+        Raises `FixedContextExceedsBudget` or `ContextOverflow`, naming the tokens of each part,
+        where nothing makes it fit the window.
         """
         draught = self._build()
+        limits = draught.info.limits
         if not self.is_first:
-            return self._trimmed(draught, draught.info.limits.threshold)
+            return self._checked(self._trimmed(draught, limits.threshold, limits.window))
         self.is_first = False
         self._check_floor(draught)
-        limits = draught.info.limits
         is_over = draught.info.used > limits.window
         if is_over or not should_compact(draught.info.used, limits):
             await self._end_hold("overflow" if is_over else "fits")
         if self._is_on() and self.trigger.wants(self.find_slot(), draught.info):
-            await self._summarise("auto", draught)
+            await self._summarise("overflow" if is_over else "auto", draught)
             draught = self._build()
-        if draught.info.used > draught.info.limits.window:
-            draught = await self._degraded(draught, draught.info.limits.threshold)
-        self._check_floor(draught)
-        return draught
+        if draught.info.used > limits.window:
+            draught = await self._degraded(draught, limits.threshold)
+        return self._checked(draught)
 
     async def after_overflow(
         self, refused: Draught, error: ContextOverflow, *, tools_ran: bool
     ) -> Draught:
-        """Build the request that is sent once more after a server refused the last as too long."""
+        """Build the request that is sent once more after a server refused the last as too long.
+
+        Raises as `draught` does, and where the request can't be made any shorter.
+        """
         self._learn(refused, error)
         await self._end_hold("overflow")
+        goal = self._goal(refused)
         if tools_ran:
-            return self._trimmed(self._build(), self._goal(refused))
-        if not self.has_tried:
-            await self._summarise("overflow", self._build())
-        draught = self._build()
-        if draught.info.used > self._goal(refused):
-            draught = await self._degraded(draught, self._goal(refused))
-        return draught
+            self.ceiling = goal
+            draught = self._trimmed(self._build(), goal, goal)
+        else:
+            if not self.has_tried:
+                await self._summarise("overflow", self._build())
+            draught = self._build()
+            if draught.info.used > goal:
+                draught = await self._degraded(draught, goal)
+        if draught.request.messages == refused.request.messages:
+            raise self.diagnosis(draught, error)
+        return self._checked(draught)
 
     def with_less_output(self, refused: Draught, error: ProviderError) -> Draught:
         """Reserve less output, where that is all a server asks for (providers.md)."""
@@ -126,14 +145,7 @@ class Fitter:
 
     def diagnosis(self, draught: Draught, error: ContextOverflow) -> ContextOverflow:
         """Say what fills the window, for a request that even recovery couldn't make fit."""
-        parts = sorted(draught.info.parts.items(), key=lambda part: -part[1])
-        shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
-        return ContextOverflow(
-            f"{error.message} Even shortened, the request doesn't fit: {shown} tokens."
-            " Shorten the largest part, or use a model with a larger window.",
-            window=error.window,
-            used=error.used,
-        )
+        return _overflow(draught, error.message, window=error.window, used=error.used)
 
     def _build(self) -> Draught:
         return self.compactor.draught(self.find_slot())
@@ -170,36 +182,81 @@ class Fitter:
             self._tell(outcome, reason)
 
     async def _degraded(self, draught: Draught, limit_tokens: int) -> Draught:
-        made = await self.compactor.degrade(self.find_slot(), limit_tokens)
+        made = await self.shortener.degrade(self.find_slot(), limit_tokens)
         if made is None:
             return draught
+        shorter = self._build()
         self.emit(
             ContextCompacted(
                 reason="overflow",
                 tokens_before=made.tokens_before,
                 tokens_after=made.tokens_after,
                 degraded=True,
+                is_turn_cut=shorter.info.is_turn_cut,
             )
         )
+        what = "Older turns"
+        if shorter.info.is_turn_cut:
+            what += ", and the beginning of a long one,"
         self.warn(
-            "Older turns were left out without a summary, because the request was over the"
+            f"{what} were left out without a summary, because the request was over the"
             f" model's window: {made.tokens_before:,} → {made.tokens_after:,} tokens;"
             " the log keeps them all"
         )
-        return self._build()
+        return shorter
 
-    def _trimmed(self, draught: Draught, limit_tokens: int) -> Draught:
-        """Leave out old turns in this request only; a checkpoint comes with the next turn."""
-        if draught.info.used <= limit_tokens:
+    def _trimmed(self, draught: Draught, limit_tokens: int, most_tokens: int) -> Draught:
+        """Leave out old turns in this request only; a checkpoint comes with the next turn.
+
+        Where it has over `most_tokens` even without them, the turn's own oldest iterations go.
+        What a server refused in this turn isn't tried again.
+        """
+        if self.ceiling is not None:
+            limit_tokens, most_tokens = (
+                min(limit_tokens, self.ceiling),
+                min(most_tokens, self.ceiling),
+            )
+        if draught.info.used <= limit_tokens and self.starts_at is None:
             return draught
         slot = self.find_slot()
-        made = self.compactor.without_old_turns(slot, limit_tokens)
+        made = self.shortener.without_turns(slot, limit_tokens)
+        shorter = self.compactor.draught(slot, made) if made else draught
+        if shorter.info.used > most_tokens or self.starts_at is not None:
+            return self._without_iterations(slot, shorter, limit_tokens, most_tokens)
+        if made is not None:
+            self._warn_once(OLD_TURNS_LEFT_OUT)
+        return shorter
+
+    def _without_iterations(
+        self, slot: Slot, shorter: Draught, limit_tokens: int, most_tokens: int
+    ) -> Draught:
+        """Leave out iterations of the running turn in this request, and in those that follow.
+
+        Where they begin moves only when it must, so that requests go on having the same start.
+        """
+        since = self.starts_at or 0
+        made = self.shortener.without_iterations(slot, most_tokens, since=since)
+        if made is not None and made.first_retained_seq != since:
+            made = self.shortener.without_iterations(slot, limit_tokens, since=since)
         if made is None:
-            return draught
-        if not self.has_trimmed:
-            self.has_trimmed = True
-            self.warn("Older turns are left out of this turn's next requests, to make room.")
+            return shorter
+        self.starts_at = made.first_retained_seq
+        self._warn_once(ITERATIONS_LEFT_OUT)
         return self.compactor.draught(slot, made)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self.told:
+            self.told.add(text)
+            self.warn(text)
+
+    def _checked(self, draught: Draught) -> Draught:
+        """Give a request that fits the window; one that doesn't is not sent."""
+        self._check_floor(draught)
+        info = draught.info
+        if info.used > info.limits.window:
+            said = f"The request has {info.used:,} tokens; the window has {info.limits.window:,}."
+            raise _overflow(draught, said, window=info.limits.window, used=info.used)
+        return draught
 
     def _check_floor(self, draught: Draught) -> None:
         """Check what is sent with every request of the turn before anything is given up (C7)."""
@@ -230,5 +287,19 @@ class Fitter:
                 tokens_after=outcome.tokens_after,
                 degraded=False,
                 turns=outcome.summarised_turns,
+                is_turn_cut=outcome.is_turn_cut,
             )
         )
+
+
+def _overflow(
+    draught: Draught, said: str, *, window: int | None, used: int | None
+) -> ContextOverflow:
+    parts = sorted(draught.info.parts.items(), key=lambda part: -part[1])
+    shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
+    return ContextOverflow(
+        f"{said} Even shortened, the request doesn't fit: {shown} tokens."
+        " Shorten the largest part, or use a model with a larger window.",
+        window=window,
+        used=used,
+    )

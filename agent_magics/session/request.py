@@ -33,7 +33,6 @@ from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import ToolSource
 from agent_magics.session.references import References
 
-
 Described = tuple[str, str]
 
 
@@ -307,6 +306,7 @@ class RequestBuilder:
             "degraded": active.degraded,
             "reason": active.reason,
             "compacted_at": active.created_at,
+            "is_turn_cut": active.first_retained_seq not in {turn.first_seq for turn in turns},
             "turns_behind": bisect_left(
                 turns, active.first_retained_seq, key=lambda turn: turn.last_seq
             ),

@@ -288,8 +288,34 @@ INFO = ContextInfo(
                 ),
             ],
         ),
+        (
+            {
+                "checkpoint_id": "c",
+                "tokens_before": 9_000,
+                "tokens_after": 700,
+                "turns_behind": 2,
+                "is_turn_cut": True,
+            },
+            [
+                "estimated",
+                (
+                    "last compaction: 9,000 → 700 tokens,"
+                    " 2 turns and the beginning of the next behind it · undo: %compact --undo"
+                ),
+            ],
+        ),
+        (
+            {"checkpoint_id": "c", "degraded": True, "is_turn_cut": True},
+            [
+                "estimated",
+                (
+                    "last compaction: 0 → 0 tokens, the beginning of a long turn left out without"
+                    " a summary · undo: %compact --undo"
+                ),
+            ],
+        ),
     ],
-    ids=["plain", "measured", "learnt", "over", "clipped", "degraded"],
+    ids=["plain", "measured", "learnt", "over", "clipped", "degraded", "cut", "only cut"],
 )
 @pytest.mark.req("C18", "N6")
 def test_the_notes_of_a_budget(facts: dict[str, Any], notes: list[str]) -> None:

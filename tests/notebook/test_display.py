@@ -29,7 +29,7 @@ from agent_magics.core.turns import (
     TurnPayload,
     TurnWarning,
 )
-from agent_magics.notebook.display import AnswerDisplay, footer
+from agent_magics.notebook.display import AnswerDisplay, footer, summarised
 from agent_magics.notebook.page import Page, Terminal, interval_s
 
 pytestmark = pytest.mark.req("N2")
@@ -254,6 +254,33 @@ def test_notes_of_ours_stand_where_they_happened(outputs: list[dict[str, Any]]) 
     lines = markdown_of(outputs[-1]).split("\n\n")
     assert "112,400 → 24,900 tokens" in lines[0]
     assert lines[1] == r"_cut at &lt;b\> \* \*_"
+
+
+@pytest.mark.req("dec35", "C14")
+@pytest.mark.parametrize(
+    ("turns", "is_turn_cut", "said"),
+    [
+        (1, False, "1 older turn is now a summary: "),
+        (31, False, "31 older turns are now a summary: "),
+        (2, True, "2 older turns and the beginning of the next are now a summary: "),
+        (0, True, "The beginning of a long turn is now a summary: "),
+    ],
+)
+def test_a_compaction_says_what_became_a_summary(
+    turns: int,
+    is_turn_cut: bool,  # noqa: FBT001 - a row of the table
+    said: str,
+) -> None:
+    """Whole turns, and in overflow recovery the beginning of one."""
+    done = ContextCompacted(
+        reason="auto",
+        tokens_before=9,
+        tokens_after=5,
+        degraded=False,
+        turns=turns,
+        is_turn_cut=is_turn_cut,
+    )
+    assert summarised(done) == f"{said}9 → 5 tokens; the log keeps them all"
 
 
 def test_what_a_model_says_is_made_safe(outputs: list[dict[str, Any]]) -> None:

@@ -202,7 +202,7 @@ def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None
             os.kill(os.getpid(), signal.SIGKILL)
 
         async def scene():
-            Compactor._commit = die_before_commit
+            Compactor.commit = die_before_commit
             session = await opened(
                 *[LONG] * 4,
                 {"text": SUMMARY, "purpose": "compaction"},
