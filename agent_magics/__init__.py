@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
     from agent_magics.core.chat import ModelInfo
     from agent_magics.core.config import (
         AgentConfig,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "agent_magics.core.approval": ("ApprovalAnswer", "ApprovalRequest"),
     "agent_magics.core.chat": ("ModelInfo",),
     "agent_magics.core.config": (
         "AgentConfig",
@@ -105,6 +107,8 @@ __all__ = [
     "AgentConfig",
     "AgentError",
     "AgentEvent",
+    "ApprovalAnswer",
+    "ApprovalRequest",
     "CancelToken",
     "Cancelled",
     "CompactionConfig",

@@ -11,13 +11,12 @@ from agent_magics.tools.schema import FunctionTool
 def tools_in(namespace: Mapping[str, object]) -> tuple[FunctionTool[..., Any], ...]:
     """Give the tools that a namespace holds now, by name; callable from any thread.
 
-    A mutating one isn't among them as long as nobody can be asked for approval, nor is what has an
-    underscore before its name (IPython's own keep old values alive). Of two that are called the
-    same, the one in the variable of that name wins.
+    What has an underscore before its name isn't among them (IPython's own keep old values alive).
+    Of two that are called the same, the one in the variable of that name wins.
     """
     found: dict[str, FunctionTool[..., Any]] = {}
     for variable, value in dict(namespace).items():
-        if not isinstance(value, FunctionTool) or value.is_mutating or variable.startswith("_"):
+        if not isinstance(value, FunctionTool) or variable.startswith("_"):
             continue
         if value.name not in found or variable == value.name:
             found[value.name] = value

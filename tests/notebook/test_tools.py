@@ -11,6 +11,7 @@ import pytest
 
 from agent_magics import tool
 from agent_magics.notebook.tools import tools_in
+from agent_magics.session.gate import NOBODY
 from tests.notebook.kernels import Kernel, kernel
 
 
@@ -18,11 +19,11 @@ def named(name: str, *, mutating: bool = False) -> Any:
     return tool(name=name, mutating=mutating)(lambda: name)
 
 
-def test_tools_are_those_of_the_namespace_that_change_nothing() -> None:
-    """Functions without the mark, mutating ones and IPython's old values aren't offered."""
+def test_tools_are_those_of_the_namespace() -> None:
+    """Functions without the mark and IPython's old values aren't offered."""
     look, drop, old, new = named("look"), named("drop", mutating=True), named("f"), named("f")
     given = {"z": look, "drop": drop, "_": old, "_3": old, "Out": {3: old}, "n": 1, "len": len}
-    assert tools_in(given) == (look,)
+    assert tools_in(given) == (drop, look)
     assert tools_in({"f": new, "before": old}) == tools_in({"before": old, "f": new}) == (new,)
     assert tools_in({"b": named("b"), "a": named("a")})[0].name == "a"
 
@@ -124,7 +125,8 @@ def test_functions_of_the_notebook_are_called(environ: dict[str, str]) -> None:
         assert waited.startswith("wait_for(0.01) ✓ ")
         assert results(one) == ["KeyError: 'Rome'", "waited in agent-magics"]
         shown(one, "%agent Wipe it.")
-        assert "wipe" not in one.ok("%context --full").split("── tool ", 1)[1]
+        assert "wipe" in one.ok("%context --full").split("── tool ", 1)[1]
+        assert results(one) == [NOBODY]
         assert one.ok("print(prices)") == "{'Oslo': 12.5}\n"
         shown(one, "%agent Ask yourself.")
         assert "is busy with a turn" in results(one)[0]
