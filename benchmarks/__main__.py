@@ -1,4 +1,4 @@
-"""Run the benchmarks and print one table: `python -m benchmarks [NAME …]`."""
+"""Run the benchmarks and print their tables: `python -m benchmarks [NAME …]`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending, growing, lasting, loading, projecting, streaming
-from benchmarks.table import render
+from benchmarks import appending, growing, keeping, lasting, loading, projecting, streaming
+from benchmarks.table import Row, render
 
 BENCHMARKS = {
     "append": appending.rows,
@@ -18,22 +18,28 @@ BENCHMARKS = {
     "project": projecting.rows,
     "stream": streaming.rows,
 }
+TABLES = {"facts": keeping.table}
 
 
 def main() -> None:
-    """Run the named benchmarks, or all."""
+    """Run the named benchmarks, or all: one table of times, and the tables of what isn't timed."""
+    known = [*BENCHMARKS, *TABLES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    names = parser.parse_args().names or list(BENCHMARKS)
-    unknown = [name for name in names if name not in BENCHMARKS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    names = parser.parse_args().names or known
+    unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"no benchmark called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    found = []
+        parser.error(f"no benchmark called {unknown[0]!r}; there are {', '.join(known)}")
+    found: list[Row] = []
+    tables: list[str] = []
     for name in names:
         print(f"{name} ...", file=sys.stderr)
+        if name in TABLES:
+            tables.append(TABLES[name]())
+            continue
         with tempfile.TemporaryDirectory(prefix="agent-magics-bench-") as folder:
             found += BENCHMARKS[name](Path(folder))
-    print(render(found))
+    print("\n\n".join([render(found), *tables] if found else tables))
 
 
 if __name__ == "__main__":

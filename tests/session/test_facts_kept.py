@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from agent_magics.context.budget import Limits
 from agent_magics.context.clipping import clip_results
-from agent_magics.context.prompt import SUMMARY_HEADINGS
-from agent_magics.context.source import head_and_tail
+from agent_magics.context.compaction import (
+    CompactionPlan,
+    judge_summary,
+    plan_compaction,
+    summary_request,
+)
+from agent_magics.context.projection import project
+from agent_magics.context.prompt import SUMMARY_HEADINGS, render_summary
+from agent_magics.context.source import head_and_tail, item_of
+from agent_magics.context.view import View, turns_of
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import Metadata
 from agent_magics.core.messages import ToolResult, User, text_of
 from agent_magics.core.ports import SessionState
+from agent_magics.core.slots import Checkpoint, Full
 from agent_magics.ledger.store import SqlStore
-from benchmarks.facts import facts_in
+from benchmarks.facts import Summariser, facts_in, words_of
+from benchmarks.keeping import fates_of, replay
+from benchmarks.recorded import CONVERSATIONS, Conversation, read_conversations, script_of
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 SUMMARY = "\n".join(f"## {heading}\nnone" for heading in SUMMARY_HEADINGS)
 WORDS = "many words about tea and ports "
+WIDE = 10_000_000
 
 
 def markers(state: SessionState) -> list[dict[str, Any]]:
@@ -115,3 +132,102 @@ def test_a_cut_makes_no_fact_up() -> None:
         assert isinstance(result, ToolResult)
         assert result.content != text
         assert set(facts_in(result.content)) <= set(facts_in(text))
+
+
+LIMITS = Limits(
+    window=WIDE, reserve=0, keep=1, threshold=WIDE, configured_reserve=0, configured_keep=1
+)
+
+
+@pytest.fixture(scope="module")
+def recording(root: Path) -> list[Conversation]:
+    """Ten recorded conversations, which every checkout has."""
+    return read_conversations(root / "tests" / "data" / "conversations.jsonl.gz")
+
+
+@pytest.mark.req("C3", "C9", "C10")
+def test_a_chain_without_limits_keeps_every_fact(recording: list[Conversation]) -> None:
+    """Where source and summary have room, all that users and tools said is carried through."""
+    check_chain_without_limits(recording, every=3)
+
+
+@pytest.mark.slow
+@pytest.mark.req("C3", "C9", "C10")
+def test_a_long_chain_without_limits_keeps_every_fact(shared: Path) -> None:
+    """The same of 150 conversations, over a hundred compactions."""
+    recording = read_conversations(shared / "data" / CONVERSATIONS.name)
+    check_chain_without_limits(recording, every=8)
+
+
+def check_chain_without_limits(conversations: list[Conversation], *, every: int) -> None:
+    events = asyncio.run(replay(script_of(conversations), window=32_000)).spoken
+    view = View(slot_uid=events[0].slot_uid or "", events=tuple(events))
+    ends = [span.last_seq for span in turns_of(view)][every - 1 :: every]
+    checkpoint: Checkpoint | None = None
+    whole: set[str] = set()
+    for end in ends:
+        seen = msgspec.structs.replace(view, events=tuple(e for e in events if e.seq <= end))
+        plan = plan_compaction(
+            seen, slot_id="default", mode=Full(), checkpoint=checkpoint, limits=LIMITS
+        )
+        request = summary_request(plan, model="m", window=WIDE)
+        text = Summariser(is_unlimited=True)(request)["text"]
+        assert judge_summary(text, plan=plan, output_limit=WIDE) is None
+        cut = [item_of(message)[1] for message in plan.source]
+        assert (request.source.omitted, request.source.shortened) == (0, sum(cut))
+        for message, is_cut in zip(plan.source, cut, strict=True):
+            whole |= set() if is_cut else set(facts_in(words_of(message)))
+        checkpoint = checkpoint_of(plan, text)
+    messages = project(view, mode=Full(), checkpoint=checkpoint).messages
+    assert len(whole) > 300
+    assert whole <= set(facts_in("\n".join(map(words_of, messages))))
+
+
+def checkpoint_of(plan: CompactionPlan, summary: str) -> Checkpoint:
+    return Checkpoint(
+        checkpoint_id="c",
+        slot_uid="default",
+        generation=1,
+        parent_checkpoint_id=None,
+        summary=summary,
+        rendered=render_summary(summary),
+        first_retained_seq=plan.first_retained_seq,
+        source_max_seq=plan.source_max_seq,
+        reason="manual",
+        provider="scripted",
+        model="m",
+        tokens_before=1,
+        tokens_after=0,
+        degraded=False,
+        created_at=datetime(2030, 1, 1, tzinfo=UTC),
+    )
+
+
+@pytest.mark.req("C9", "C10", "C12")
+def test_a_session_that_is_compacted_again_and_again_keeps_every_fact(
+    recording: list[Conversation],
+) -> None:
+    """The same through the engine and its store, as long as a summary has room for the facts."""
+    chain = asyncio.run(
+        replay(
+            script_of(recording),
+            window=128_000,
+            compaction=CompactionConfig(enabled=False, keep_recent_tokens=1),
+            compact_every=3,
+        )
+    )
+    assert len(list(chain.compactions())) > 15
+    fates = Counter(fates_of(chain).values())
+    assert fates.total() > 300
+    assert set(fates) <= {"in the summary", "in the tail", "cut in the source"}
+    assert fates["cut in the source"] < 10
+
+
+@pytest.mark.req("C9", "C10", "C15", "C16")
+def test_no_fact_is_lost_without_a_record(recording: list[Conversation]) -> None:
+    """In a small window much is left out; each loss is where the ledger says that something was."""
+    chain = asyncio.run(replay(script_of(recording), window=6_000))
+    sources = [source for _, source in chain.compactions() if source is not None]
+    assert any(source.omitted for source in sources)
+    assert any(source.shortened for source in sources)
+    assert "lost without a record" not in set(fates_of(chain).values())
