@@ -29,11 +29,9 @@ from agent_magics.core.errors import (
     StorageError,
     said_by,
 )
-from agent_magics.core.events import Metadata, SlotChanged
 from agent_magics.core.hooks import PluginDescriptor, SessionStarting
 from agent_magics.core.ports import (
     Approver,
-    Change,
     Clock,
     Ids,
     Lease,
@@ -50,10 +48,10 @@ from agent_magics.core.ports import (
     Tool,
 )
 from agent_magics.core.skills import Skill
-from agent_magics.core.slots import DEFAULT_SLOT, Slot, SlotConfig
 from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.registry import ProviderRegistry
+from agent_magics.session.beginning import first_change
 from agent_magics.session.desk import Desk
 from agent_magics.session.hooks import HookScope
 from agent_magics.session.loop import background_loop, hops
@@ -378,7 +376,7 @@ class Agent:
         lease = await storage.acquire(session_id, self._owner(), create=True)
         try:
             recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
-            await recorder.commit(self._first_change(recorder, wanted))
+            await recorder.commit(first_change(recorder, self._parts, wanted))
         except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
             raise
@@ -402,7 +400,7 @@ class Agent:
         try:
             recorder = self._recorder(lease, await self._loaded(session_id))
             if not recorder.mirror.slots:  # its maker ended between the lease and the first write
-                await recorder.commit(self._first_change(recorder, SessionConfig()))
+                await recorder.commit(first_change(recorder, self._parts, SessionConfig()))
             await set_right(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
@@ -417,35 +415,6 @@ class Agent:
 
     def _recorder(self, lease: Lease, state: SessionState) -> Recorder:
         return Recorder(self._parts.storage, lease, Mirror(state), self._parts.clock)
-
-    def _first_change(self, recorder: Recorder, wanted: SessionConfig) -> Change:
-        slot = Slot(
-            uid=self._parts.ids.new("slot"),
-            slot_id=DEFAULT_SLOT,
-            config=SlotConfig(),
-            created_at=self._parts.clock.now(),
-        )
-        settings = Metadata(
-            key="session_config",
-            value={
-                "model_id": wanted.model_id,
-                "system_prompt_override": wanted.system_prompt_override,
-            },
-        )
-        namespace = Metadata(
-            key="memory_namespace", value={"namespace": self._parts.config.memory_namespace}
-        )
-        created = SlotChanged(action="created", slot_id=DEFAULT_SLOT, config=slot.config)
-        return Change(
-            events=(
-                recorder.event(settings),
-                recorder.event(namespace),
-                recorder.event(created, slot_uid=slot.uid),
-            ),
-            slots=(slot,),
-            current_slot_uid=slot.uid,
-            title=wanted.title,
-        )
 
     def _owner(self) -> Owner:
         return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())
