@@ -11,7 +11,7 @@ NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo test test-fast check format bench weights browser dist clean
+.PHONY: help lab demo test test-fast check format bench weights browser node labextension dist clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,7 +22,7 @@ lab: $(VENV)/.lab weights ## Set up, check the quickstart once, open JupyterLab 
 demo: $(VENV)/.lab weights ## Run the main job in the terminal and show the conversation
 	@$(BIN)/agent-magics demo
 
-test: check weights browser ## Set up and run every test: linters, browser, notebooks, package
+test: node check weights browser ## Set up and run every test: linters, browser, notebooks, package
 	$(PYTEST) -m browser tests/browser
 	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
 
@@ -49,10 +49,19 @@ weights: | $(VENV)/.package ## Fetch the embedded model once (93 MB)
 	@$(BIN)/agent-magics model pull
 
 browser: $(VENV)/.test ## Find Chromium, or install it where that is ours to do
-	@sh scripts/chromium.sh
+	@sh scripts/system.sh Chromium chromium chromium chromium-browser google-chrome
+
+node: ## Find Node, or install it where that is ours to do
+	@sh scripts/system.sh Node nodejs node
+
+labextension: $(VENV)/.test ## Build the JupyterLab extension anew and link it
+	cd labextension && PATH="$(abspath $(BIN)):$$PATH" jlpm install && PATH="$(abspath $(BIN)):$$PATH" jlpm build
+	@mkdir -p $(VENV)/share/jupyter/labextensions
+	@rm -rf $(VENV)/share/jupyter/labextensions/agent-magics-labextension
+	@ln -s "$(abspath labextension/dist)" $(VENV)/share/jupyter/labextensions/agent-magics-labextension
 
 clean: ## Remove environments, caches and builds
-	rm -rf .venv* dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv* dist labextension/dist labextension/lib labextension/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one or name it: make PYTHON=/path/to/python3"; exit 1; }
@@ -60,12 +69,13 @@ $(BIN)/python:
 	@"$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; echo "$(PYTHON) can't make an environment; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 
 # Each stamp says with which extras the package was last installed.
-$(VENV)/.lab: $(BIN)/python pyproject.toml
+LABEXTENSION := hatch_build.py $(wildcard labextension/src/* labextension/*.json)
+$(VENV)/.lab: $(BIN)/python pyproject.toml $(LABEXTENSION)
 	@echo "Installing agent-magics into $(VENV) (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install --quiet --editable ".[local,lab]"
 	@touch $@ $(VENV)/.package
 
-$(VENV)/.test: $(BIN)/python pyproject.toml
+$(VENV)/.test: $(BIN)/python pyproject.toml $(LABEXTENSION)
 	@echo "Installing agent-magics and its test tools into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/.lab $(VENV)/.package

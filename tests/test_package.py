@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -25,6 +26,10 @@ IN_SDIST = (
     ".ci/run",
     "tests/conftest.py",
     "docs/architecture.md",
+    "hatch_build.py",
+    "labextension/package.json",
+    "labextension/src/index.ts",
+    "labextension/yarn.lock",
 )
 
 
@@ -64,7 +69,37 @@ def test_the_wheel_has_code_views_and_data(wheel: Path) -> None:
     assert {*NEEDED, *views} <= names
     info = "agent_magics-"
     assert [name for name in names if not name.startswith(("agent_magics/", info))] == []
+    assert not any(name.startswith("agent_magics/labextension") for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+@pytest.mark.req("L3")
+def test_the_wheel_has_the_labextension_once(wheel: Path) -> None:
+    """Prebuilt, in the place where JupyterLab looks for it, and as installed by Python."""
+    names = [name for name in contents(wheel) if "labextensions" in name]
+    folder = "agent_magics-0.1.0.data/data/share/jupyter/labextensions/agent-magics-labextension"
+    assert {f"{folder}/package.json", f"{folder}/install.json"} <= set(names)
+    assert sum("remoteEntry" in name for name in names) == 1
+
+
+@pytest.mark.req("L3")
+def test_without_node_the_package_builds_all_the_same(tmp_path: Path) -> None:
+    """It says what is missing; where the extension is required, that is an error."""
+    build = "import hatch_build as h; h.build_labextension('wheel', 'standard')"
+    command = [sys.executable, "-c", build]
+    places = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    shutil.copytree(ROOT / "labextension/src", tmp_path / "labextension/src")
+    done = subprocess.run(
+        command, cwd=tmp_path, env=places, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "without its JupyterLab extension" in done.stderr
+    assert "Node is not on the PATH" in (tmp_path / "labextension/dist/not-built.txt").read_text()
+    required = {**places, "AGENT_MAGICS_REQUIRE_LABEXTENSION": "1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=required, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
 
 
 def test_every_module_of_the_tree_is_in_the_wheel(wheel: Path) -> None:
