@@ -32,7 +32,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:  # messages have errors of their own
+    from agent_magics.core.messages import TokenUsage
 
 MAX_SAID_CHARACTERS = 10_000
 
@@ -180,6 +183,7 @@ class ProviderError(ModelError):
 
     `window` and `used` in tokens, where the server told them (`kind` "output_reservation": what
     is left between them is the largest `max_tokens`). `retry_after_s`: the wait it asked for.
+    `usage`: what the server had counted when it broke off.
     """
 
     code = "PROVIDER_ERROR"
@@ -201,6 +205,7 @@ class ProviderError(ModelError):
         self.window = window
         self.used = used
         self.retry_after_s: float | None = None
+        self.usage: TokenUsage | None = None
 
 
 class ContextOverflow(ProviderError):
@@ -272,7 +277,10 @@ class SkillNotFound(AgentError):
     code = "SKILL_NOT_FOUND"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f'There is no skill "/{name}". Skills here: {_listed(known)}.')
+        super().__init__(
+            f'There is no skill "/{name}".{_near(name, known)} Skills here: {_listed(known)}. A'
+            " prompt that only begins so needs a word before it."
+        )
 
 
 class StoreError(AgentError):

@@ -16,6 +16,7 @@ OF_PARTS = {
     "tools": "delete functions that the agent doesn't need, or put _ before their names",
     "skills": "use fewer skills",
     "memories": "delete facts of session.memory",
+    "dynamic": "let plugins and other sources add less (%context --full shows what they add)",
     "user_input": "send less of it, as the head of a frame",
     "media": "send fewer or smaller images",
 }

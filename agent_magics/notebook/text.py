@@ -26,7 +26,12 @@ from agent_magics.notebook.state import BudgetState, SlotState
 
 BAR_CELLS = 16
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-LABELS = {"tool_results": "tool results", "user_input": "your message", "media": "images"}
+LABELS = {
+    "dynamic": "what is new",
+    "tool_results": "tool results",
+    "user_input": "your message",
+    "media": "images",
+}
 
 
 def slots_text(slots: Sequence[SlotState]) -> str:

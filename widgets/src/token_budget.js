@@ -6,13 +6,19 @@
  *   free: number, parts: {name: string, tokens: number}[], notes: string[]}} Budget
  */
 
-const LABELS = { tool_results: "tool results", user_input: "your message", media: "images" };
+const LABELS = {
+  dynamic: "what is new",
+  tool_results: "tool results",
+  user_input: "your message",
+  media: "images",
+};
 // Mid-tones that keep 3:1 against a white and against a near-black page; names stand beside them.
 const COLORS = {
   system: "#5b7fd4",
   tools: "#8a6fc9",
   skills: "#b55fb0",
   memories: "#c75b7a",
+  dynamic: "#3a8bab",
   summary: "#b8762a",
   history: "#2f8f83",
   tool_results: "#5d8a3a",
