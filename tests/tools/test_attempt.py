@@ -32,7 +32,7 @@ def echo() -> str:
     return "hi"
 
 
-@pytest.mark.req("E9", "E20.23")
+@pytest.mark.req("E9", "E20.24")
 def test_a_tool_that_takes_too_long_is_cancelled() -> None:
     """The tool hears of it, the model reads that it may still be running, the watcher its code."""
     heard: list[str] = []
@@ -59,7 +59,7 @@ def test_a_tool_that_takes_too_long_is_cancelled() -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E9", "E20.23")
+@pytest.mark.req("E9", "E20.24")
 def test_a_tool_on_a_thread_can_ask_whether_its_time_is_over() -> None:
     """No thread can be cancelled; a function that asks can end by itself."""
     asked: list[bool] = []
@@ -258,7 +258,7 @@ def test_the_wait_for_the_main_thread_is_not_the_tool_s_time() -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E9", "E20.23")
+@pytest.mark.req("E9", "E20.24")
 def test_what_hangs_on_the_main_thread_is_broken_off() -> None:
     """The main thread is free again for the next call."""
     loop = SessionLoop()

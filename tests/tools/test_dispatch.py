@@ -313,7 +313,7 @@ def test_a_refused_call_does_not_run(tools: tuple[str, ...], third: str) -> None
     assert [call_id for call_id, _ in gate.looked] == [i for i in "13" if i in seen.began]
 
 
-@pytest.mark.req("E13", "E20.21")
+@pytest.mark.req("E13", "E20.22")
 def test_in_order_a_plugin_that_ends_it_skips_the_rest() -> None:
     """What was done is told before the plugin sees it; the rest says that a plugin ended it."""
     error = PluginAborted("after_tool_use", "enough")
