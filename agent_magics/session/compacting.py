@@ -40,11 +40,13 @@ from agent_magics.core.errors import (
     ProviderError,
 )
 from agent_magics.core.events import Metadata
+from agent_magics.core.hooks import BeforeCompact
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Change, Clock, Ids, Provider, Tool
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.answer import Answer
 from agent_magics.session.asking import collect
+from agent_magics.session.hooks import HookScope
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
@@ -78,7 +80,8 @@ Reason = Literal["manual", "auto", "overflow"]
 class Compactor:
     """Compacts one slot for one model, inside a turn or outside; one way for all who ask.
 
-    `running_turn` and `tools` are those of the turn that asks, None outside of one.
+    `running_turn` and `tools` are those of the turn that asks, None outside of one. `has_leave`:
+    plugins have agreed to what is being compacted now.
     """
 
     recorder: Recorder
@@ -88,8 +91,10 @@ class Compactor:
     ids: Ids
     override: str | None
     model: ModelInfo
+    hooks: HookScope
     running_turn: str | None = None
     tools: Sequence[Tool] | None = None
+    has_leave: bool = False
 
     def draught(self, slot: Slot, checkpoint: Checkpoint | None = None) -> Draught:
         """Build the slot's next request, with another checkpoint in place of the active one."""
@@ -127,6 +132,17 @@ class Compactor:
             first_retained_seq=plan.first_retained_seq,
         )
 
+    async def ask_leave(self, slot: Slot) -> None:
+        """Let plugins see that a slot is about to be compacted; raises `PluginAborted`."""
+        draught = self.draught(slot)
+        await self.hooks.fire(
+            BeforeCompact(
+                message_count=len(draught.projection.messages),
+                estimated_tokens=draught.info.used,
+            )
+        )
+        self.has_leave = True
+
     async def compact(
         self,
         slot: Slot,
@@ -137,11 +153,12 @@ class Compactor:
     ) -> CompactionOutcome:
         """Summarise what is old with one call and commit a checkpoint (D 33).
 
-        Raises `NothingToCompact`, `FixedContextExceedsBudget`, `CompactError`, `CompactionStale`;
-        the view before stays valid after any of them.
+        Raises `NothingToCompact`, `FixedContextExceedsBudget`, `PluginAborted`, `CompactError`,
+        `CompactionStale`; the view before stays valid after any of them.
         """
         before = self.draught(slot).info
         plan = self.plan(slot, in_overflow=reason == "overflow")
+        await self.ask_leave(slot)
         provider, writer = summariser
         request = summary_request(
             plan,

@@ -135,7 +135,12 @@ class Desk:
         )
 
     def compactor(
-        self, model: ModelInfo, running_turn: str | None = None, tools: Sequence[Tool] | None = None
+        self,
+        model: ModelInfo,
+        hooks: HookScope,
+        *,
+        running_turn: str | None = None,
+        tools: Sequence[Tool] | None = None,
     ) -> Compactor:
         return Compactor(
             recorder=self.recorder,
@@ -145,6 +150,7 @@ class Desk:
             ids=self.parts.ids,
             override=self.prompt_override,
             model=model,
+            hooks=hooks,
             running_turn=running_turn,
             tools=tools,
         )

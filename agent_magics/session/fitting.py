@@ -18,9 +18,11 @@ import msgspec
 from agent_magics.context.budget import ContextInfo, should_compact
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import (
+    CompactError,
     CompactionError,
     ContextOverflow,
     FixedContextExceedsBudget,
+    PluginAborted,
     ProviderError,
 )
 from agent_magics.core.events import Metadata
@@ -88,6 +90,7 @@ class Fitter:
         Raises `FixedContextExceedsBudget` or `ContextOverflow`, naming the tokens of each part,
         where nothing makes it fit the window.
         """
+        self.compactor.has_leave = False
         draught = self._build()
         limits = draught.info.limits
         if not self.is_first:
@@ -111,6 +114,7 @@ class Fitter:
 
         Raises as `draught` does, and where the request can't be made any shorter.
         """
+        self.compactor.has_leave = False
         self._learn(refused, error)
         await self._end_hold("overflow")
         goal = self._goal(refused)
@@ -174,7 +178,9 @@ class Fitter:
                 summariser=await self.find_summariser(),
                 reason=reason,
             )
-        except (CompactionError, ProviderError) as error:
+        except (CompactionError, ProviderError, PluginAborted) as error:
+            if reason == "overflow" and isinstance(error, PluginAborted):
+                raise _kept_whole(error) from error
             self.trigger.rest(slot, draught.info)
             self.warn(f"The context was not compacted: {error.message}")
         else:
@@ -182,7 +188,10 @@ class Fitter:
             self._tell(outcome, reason)
 
     async def _degraded(self, draught: Draught, limit_tokens: int) -> Draught:
-        made = await self.shortener.degrade(self.find_slot(), limit_tokens)
+        try:
+            made = await self.shortener.degrade(self.find_slot(), limit_tokens)
+        except PluginAborted as error:
+            raise _kept_whole(error) from error
         if made is None:
             return draught
         shorter = self._build()
@@ -303,3 +312,8 @@ def _overflow(
         window=window,
         used=used,
     )
+
+
+def _kept_whole(error: PluginAborted) -> CompactError:
+    """Say that a request can't be sent, because a plugin lets nothing be compacted (§ 6.8)."""
+    return CompactError(f"The request is too long for the model's window. {error.message}")

@@ -301,14 +301,15 @@ class Session(SessionView):
 
         `instructions`: what the summary should keep. `dry_run`: only tell what would be done.
         Raises `NothingToCompact`, `CompactError` (the summary failed or was refused),
-        `FixedContextExceedsBudget`, `CompactionStale`, `TurnBusy`, `SlotReadonly`.
+        `FixedContextExceedsBudget`, `CompactionStale`, `PluginAborted`, `TurnBusy`,
+        `SlotReadonly`.
         """
         with ExitStack() as kept:
             async with self._desk.changing:
                 found = self._writable(slot)
                 kept.enter_context(self._desk.doing(found, "a compaction"))
             _, model = await self._desk.model_of(found)
-            compactor = self._desk.compactor(model)
+            compactor = self._desk.compactor(model, self._desk.hooks(found.slot_id))
             if dry_run:
                 return compactor.foresee(found)
             return await compactor.compact(

@@ -31,11 +31,14 @@ class Shortener:
     async def degrade(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
         """Commit a checkpoint without a summary, at a turn or at an iteration of the newest one.
 
-        None where nothing can be left out.
+        None where nothing can be left out. Raises `PluginAborted` where plugins, not yet asked
+        about this recovery, say no.
         """
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
+        if not self.compactor.has_leave:
+            await self.compactor.ask_leave(slot)
         after = self.compactor.draught(slot, made).info.used
         committed = msgspec.structs.replace(made, tokens_after=after)
         await self.compactor.commit(committed, slot)

@@ -84,7 +84,7 @@ class TurnStart:
             turn=turn,
             slot=self.slot,
             recorder=desk.recorder,
-            fitter=self._fitter(model, tools),
+            fitter=self._fitter(model, tools, hooks),
             hooks=hooks,
             skills=self.skills,
             references=desk.references,
@@ -114,9 +114,11 @@ class TurnStart:
             record=record,
         )
 
-    def _fitter(self, model: ModelInfo, tools: tuple[Tool, ...]) -> Fitter:
+    def _fitter(self, model: ModelInfo, tools: tuple[Tool, ...], hooks: HookScope) -> Fitter:
         return Fitter(
-            compactor=self.desk.compactor(model, self.turn.turn_id, tools),
+            compactor=self.desk.compactor(
+                model, hooks, running_turn=self.turn.turn_id, tools=tools
+            ),
             trigger=self.desk.trigger,
             find_slot=self._slot_now,
             find_summariser=lambda: self.desk.summariser(self.slot),
