@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, ApprovalWord
 from agent_magics.core.events import LedgerEvent, ToolAnswered
-from agent_magics.core.turns import AgentEvent
+from agent_magics.core.turns import AgentEvent, ToolEnded, ToolStarted
 from agent_magics.ledger.store import SqlStore
 from agent_magics.session.running import RunningTurn
 from agent_magics.session.session import Session
@@ -88,3 +88,14 @@ async def stored(path: Path, session: Session) -> tuple[LedgerEvent, ...]:
 async def shown(turn: RunningTurn) -> Sequence[AgentEvent]:
     """Read a turn's events to the end."""
     return [event async for event in turn]
+
+
+def ended(shown: list[Any]) -> dict[str, ToolEnded]:
+    """The end of each call; fails where one has no start before it, or two of either."""
+    seen = [(type(e), e.call_id) for e in shown if isinstance(e, ToolStarted | ToolEnded)]
+    assert len(set(seen)) == len(seen)
+    ends = {event.call_id: event for event in shown if isinstance(event, ToolEnded)}
+    for call_id in ends:
+        assert seen.index((ToolStarted, call_id)) < seen.index((ToolEnded, call_id))
+    assert len(seen) == 2 * len(ends)
+    return ends

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.errors import (
-    MaxToolCallsExceeded,
-)
+from agent_magics.core.errors import MaxToolCallsExceeded
 from agent_magics.core.events import (
     SystemMessage,
     ToolAnswered,
@@ -23,9 +21,12 @@ from agent_magics.core.turns import (
     Failed,
     ToolEnded,
     ToolStarted,
+    TurnCancelled,
 )
+from agent_magics.session.running import CancelToken
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.approving import ended
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -273,5 +274,77 @@ def test_a_stop_at_the_limit_leaves_no_call_open(bench: Bench) -> None:
         assert kinds(session).count("tool_result") == 3
         await session.close()
         assert (await bench.resumed("s")).history() == before
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E8", "inv3", "inv16")
+def test_results_go_to_the_model_in_the_order_of_the_calls(bench: Bench) -> None:
+    """The ledger has them as they came; the request, live and reloaded, as they were asked for."""
+    done = [asyncio.Event() for _ in range(4)]
+
+    @tool
+    async def nth(n: int) -> str:
+        if n < 3:
+            await done[n + 1].wait()
+        done[n].set()
+        return f"result {n}"
+
+    async def scene() -> None:
+        step = {"calls": [{"name": "nth", "arguments": {"n": n}} for n in range(4)]}
+        session = await bench.session(step, "ok", tools=[nth], session_id="s")
+        turn = await session.send_message("q")
+        async for event in turn:
+            if isinstance(event.payload, ToolEnded):
+                await turn.steer("faster")
+                break
+        assert isinstance(await turn.join(), Completed)
+        results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
+        assert [result.output.content for result in results] == [
+            "result 3",
+            "result 2",
+            "result 1",
+            "result 0",
+        ]
+        sent = bench.provider.requests[-1].messages
+        asked, *told = sent[2:7]
+        assert isinstance(asked, Assistant)
+        assert [m.content for m in told if isinstance(m, ToolResult)] == [
+            f"result {n}" for n in range(4)
+        ]
+        assert [call.call_id for call in asked.calls] == [
+            m.call_id for m in told if isinstance(m, ToolResult)
+        ]
+        live = session.messages()
+        await session.close()
+        assert (await bench.resumed("s")).messages() == live
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E5", "E9", "E20.18")
+def test_an_outside_token_stops_tools_as_cancel_does(bench: Bench) -> None:
+    """What runs is waited for and recorded, what had not begun gets `[Tool cancelled]`."""
+    token = CancelToken()
+
+    @tool(mutating=True)
+    async def slow() -> str:
+        token.cancel()
+        await asyncio.sleep(0.02)
+        return "finished"
+
+    async def scene() -> None:
+        session = await bench.session(
+            {"calls": [{"name": "slow"}] * 3}, tools=[slow], approval={"*": "auto"}
+        )
+        turn = await session.send_message("q", cancel=token)
+        shown = [event.payload async for event in turn]
+        assert isinstance(await turn.join(), Cancelled)
+        assert [end.output.content for end in ended(shown).values()] == [
+            "finished",
+            "[Tool cancelled]",
+            "[Tool cancelled]",
+        ]
+        assert isinstance(shown[-1], TurnCancelled)
 
     asyncio.run(scene())
