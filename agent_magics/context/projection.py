@@ -18,7 +18,7 @@ from agent_magics.context.prompt import CONTINUE_NOTE, render_override
 from agent_magics.context.repair import opened, repair
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
 from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
-from agent_magics.context.wire import FAILED, RETAINED, Turn, Wire, is_failed, translate
+from agent_magics.context.wire import RETAINED, Turn, Wire, translate
 from agent_magics.core.events import (
     Imported,
     LedgerEvent,
@@ -168,20 +168,14 @@ def _with_prompt(tail: list[Turn], view: View, start: int, running: str | None) 
 
 
 def _fates_before(turns: Sequence[Turn], bounds: Bounds) -> dict[int, str]:
+    """Tell what became of events before the tail: summarised is what a summary was made of."""
+    behind = [(turn_id, events) for turn_id, events in turns if events[0].seq < bounds.start]
     fates: dict[int, str] = {}
-    for turn_id, events in turns:
-        if events[0].seq >= bounds.start:
-            break
-        has_failed = is_failed(turn_id, events, is_last=False)
-        for event in events:
-            if event.seq >= bounds.start:
-                break
-            if event.seq < bounds.focus:
-                fates[event.seq] = OUT_OF_FOCUS
-            elif has_failed and event.turn_id is not None:
-                fates[event.seq] = FAILED
-            else:
-                fates[event.seq] = SUMMARISED
+    for seq, fate in translate(behind, is_tail=False).fates.items():
+        if seq < bounds.focus:
+            fates[seq] = OUT_OF_FOCUS
+        elif seq < bounds.start:
+            fates[seq] = SUMMARISED if fate == RETAINED else fate
     return fates
 
 

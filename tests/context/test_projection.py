@@ -121,6 +121,21 @@ def test_results_without_a_call_and_second_ones_are_left_out_with_their_reason()
     assert "late" not in texts(projection.messages)
 
 
+@pytest.mark.req("inv1")
+def test_what_no_summary_was_made_of_is_not_called_summarised() -> None:
+    """Behind a checkpoint, what was never sent keeps its reason."""
+    story = Story()
+    story.ask()
+    orphan = story.result("zzz", "orphan")
+    last = story.answer()
+    first = story.ask()
+    story.answer()
+    source = [message.seq for message in story.plan(keep=1).source]
+    fates = story.project(checkpoint=checkpoint_at(first)).fates
+    assert fates[orphan] == "excluded: result without its call"
+    assert [seq for seq, fate in fates.items() if fate == "summarised"] == source == [1, last]
+
+
 def test_ids_that_come_again_in_later_turns_pair_within_their_turn() -> None:
     """Servers count from call-1 in every turn."""
     story = Story()
