@@ -64,9 +64,6 @@ def test_two_hundred_calls_in_one_answer(bench: Bench) -> None:
         ]
         last = [kind_of(event.payload) for event in session.history()[-2:]]
         assert last == ["system_message", "assistant_message"]
-            "system_message",
-            "assistant_message",
-        ]
         request = bench.provider.requests[-1]
         calls = [m for m in request.messages if isinstance(m, Assistant)][-1].calls
         assert len(calls) == sum(isinstance(m, ToolResult) for m in request.messages) == 200
