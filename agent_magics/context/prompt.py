@@ -146,7 +146,7 @@ def render_system(parts: PromptParts) -> str:
     said.append(render_skills(parts.skills))
     said.append(_authored("plugins", [_described("", parts.plugins)]))
     known = [
-        _block("memories", [f"- {_continued(escape(memory))}" for memory in parts.memories]),
+        render_memories(parts.memories),
         render_session_context(parts.session_context),
         _environment(parts.environment),
     ]
@@ -174,6 +174,11 @@ def render_references(sections: Iterable[tuple[str, str]]) -> str:
     if not said:
         return ""
     return _reference("Current state", "\n\n".join(said), lead=f"{REFERENCES_LEAD}\n\n")
+
+
+def render_memories(memories: Sequence[str]) -> str:
+    """Render what is remembered of other sessions as `<memories>`, a line each (E17, D 3)."""
+    return _block("memories", [f"- {_continued(escape(memory))}" for memory in memories])
 
 
 def render_session_context(facts: Mapping[str, str]) -> str:

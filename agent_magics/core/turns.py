@@ -107,6 +107,14 @@ class SummaryFailed(Value, tag="summary_failed"):
     message: str
 
 
+class MemoriesChanged(Value, tag="memories_changed"):
+    """What was said has been read for memories that last, and so many changed (E16)."""
+
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
 class TurnCompleted(Value, tag="turn_completed"):
     pass
 
@@ -135,6 +143,7 @@ TurnPayload = (
     | TurnWarning
     | SummaryWritten
     | SummaryFailed
+    | MemoriesChanged
     | TurnCompleted
     | TurnCancelled
     | TurnFailed

@@ -36,6 +36,7 @@ from agent_magics.core.ports import (
     Ids,
     Lease,
     LiveTools,
+    MemoryStorage,
     OnMain,
     Owner,
     Plugin,
@@ -51,6 +52,7 @@ from agent_magics.core.skills import Skill
 from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.registry import ProviderRegistry
+from agent_magics.session.agent_memory import AgentMemory
 from agent_magics.session.beginning import first_change
 from agent_magics.session.desk import Desk
 from agent_magics.session.hooks import HookScope
@@ -91,6 +93,7 @@ class AgentBuilder:
         self._plugins: list[Registered] = []
         self._references: list[ReferenceSource] = []
         self._storages: list[SessionStorage] = []
+        self._memories: list[MemoryStorage] = []
         self._approver: Approver | None = None
 
     def register_model_provider(self, provider: Provider) -> AgentBuilder:
@@ -148,6 +151,11 @@ class AgentBuilder:
         self._storages.append(storage)
         return self
 
+    def register_memory_storage(self, storage: MemoryStorage) -> AgentBuilder:
+        """Keep memories there; without one nothing lasts across sessions (E16)."""
+        self._memories.append(storage)
+        return self
+
     @hops
     async def build(self) -> Agent:
         """Check everything, start the plugins, and freeze.
@@ -162,6 +170,10 @@ class AgentBuilder:
         _check_unique("tool", [tool.name for tool in self._tools])
         if len(self._storages) > 1:
             raise StorageDuplicate("session")
+        if len(self._memories) > 1:
+            raise StorageDuplicate("memory")
+        clock, ids = self._clock or SystemClock(), self._ids or RandomIds()
+        memories = self._memories[0] if self._memories else None
         tools = _joined(tuple(self._tools), tuple(self._sources))
         skills = self._checked_skills(tools)
         plugins = Plugins()
@@ -179,8 +191,9 @@ class AgentBuilder:
                 is_stored=bool(self._storages),
                 on_main=self._on_main or background_loop().main,
                 approver=self._approver,
-                clock=self._clock or SystemClock(),
-                ids=self._ids or RandomIds(),
+                memory=AgentMemory(memories, self._config, clock=clock, ids=ids),
+                clock=clock,
+                ids=ids,
             )
         )
 
@@ -246,6 +259,11 @@ class Agent:
     def plugins(self) -> tuple[PluginDescriptor, ...]:
         """The plugins at work, in their order."""
         return self._parts.plugins.descriptors
+
+    @property
+    def memory(self) -> AgentMemory:
+        """What lasts across sessions."""
+        return self._parts.memory
 
     @property
     def storage(self) -> SessionStorage:
@@ -377,10 +395,10 @@ class Agent:
         try:
             recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
             await recorder.commit(first_change(recorder, self._parts, wanted))
+            return await self._seated(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
             raise
-        return Session(Desk(self._parts, recorder))
 
     def _hooks(self, session_id: str) -> HookScope:
         return HookScope(
@@ -395,17 +413,23 @@ class Agent:
             )
             recorder.is_readonly = True
             recorder.readonly_because = "it was opened here to look at only"
-            return Session(Desk(self._parts, recorder))
+            return await self._seated(recorder)
         lease = await storage.acquire(session_id, self._owner(), take=take)
         try:
             recorder = self._recorder(lease, await self._loaded(session_id))
             if not recorder.mirror.slots:  # its maker ended between the lease and the first write
                 await recorder.commit(first_change(recorder, self._parts, SessionConfig()))
             await set_right(recorder)
+            return await self._seated(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
             raise
-        return Session(Desk(self._parts, recorder))
+
+    async def _seated(self, recorder: Recorder) -> Session:
+        desk = Desk(self._parts, recorder)
+        if desk.remembering is not None:
+            await desk.remembering.open()
+        return Session(desk)
 
     async def _loaded(self, session_id: str) -> SessionState:
         state = await self._parts.storage.load(session_id)

@@ -8,6 +8,7 @@ from agent_magics.core.ports import Change
 from agent_magics.core.slots import DEFAULT_SLOT, Slot, SlotConfig
 from agent_magics.session.parts import AgentParts
 from agent_magics.session.record import Recorder
+from agent_magics.session.remembering import bound_namespace
 
 
 def first_change(recorder: Recorder, parts: AgentParts, wanted: SessionConfig) -> Change:
@@ -25,7 +26,8 @@ def first_change(recorder: Recorder, parts: AgentParts, wanted: SessionConfig) -
             "system_prompt_override": wanted.system_prompt_override,
         },
     )
-    namespace = Metadata(key="memory_namespace", value={"namespace": parts.config.memory_namespace})
+    bound = bound_namespace(parts.config, is_kept=parts.memory.is_kept)
+    namespace = Metadata(key="memory_namespace", value=bound)
     created = SlotChanged(action="created", slot_id=DEFAULT_SLOT, config=slot.config)
     return Change(
         events=(

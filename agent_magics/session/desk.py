@@ -65,12 +65,14 @@ class Desk:
         self.memory = SessionMemory(recorder)
         self.bridges = Bridges(recorder=recorder, clock=parts.clock)
         self.references = References(parts.references)
+        self.remembering = parts.memory.enter(recorder)
         self.builder = RequestBuilder(
             self.mirror,
             parts.config,
             parts.tools,
             self._own_tools,
             references=self.references,
+            memories=self._shown_memories,
             skills=[(skill.name, skill.description) for skill in parts.skills.implicit],
             plugins=[
                 (plugin.display_name, plugin.description)
@@ -179,6 +181,13 @@ class Desk:
         if not self.parts.config.session_memory_tools or is_static(slot):
             return ()
         return memory_tools(self.memory, slot.uid)
+
+    async def memory_writer(self, slot: Slot) -> tuple[Provider, ModelInfo]:
+        """Find the model that reads what was said for memories."""
+        return await self.models.find(self.parts.config.memory_model or self.spec_of(slot))
+
+    def _shown_memories(self) -> tuple[str, ...]:
+        return self.remembering.recall.shown if self.remembering else ()
 
     # Checks
 
@@ -344,9 +353,15 @@ class Desk:
         except BaseException:
             self._is_closing = self.is_closed
             raise
-        if not self.is_closed:  # by force, meanwhile
-            self.is_closed = True
-            await self.recorder.release()
+        try:
+            if self.remembering and not force and not self.recorder.is_readonly:
+                slot = self.mirror.slot(None)
+                await self.remembering.at_close(lambda: self.memory_writer(slot))
+        finally:
+            if not self.is_closed:  # by force, meanwhile
+                self.is_closed = True
+                self.parts.memory.leave()
+                await self.recorder.release()
 
     async def _fire_end(self, patience_s: float | None) -> None:
         """Tell the plugins that the session ends; None: they may take their time, and say no."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
@@ -28,6 +28,9 @@ from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.asking import describe
 from agent_magics.session.plugins import Plugins
 from agent_magics.session.skills import SkillRegistry
+
+if TYPE_CHECKING:  # it knows requests, which are made of parts
+    from agent_magics.session.agent_memory import AgentMemory
 
 ToolSource = Callable[[], Sequence[Tool]]
 
@@ -59,6 +62,7 @@ class AgentParts:
     storage: SessionStorage
     is_stored: bool
     on_main: OnMain
+    memory: AgentMemory
     live: tuple[LiveTools, ...] = ()
     approver: Approver | None = None
     plugins: Plugins = field(default_factory=Plugins)

@@ -18,6 +18,7 @@ from agent_magics.context.clipping import clip_results
 from agent_magics.context.projection import Projection, project, repair
 from agent_magics.context.prompt import (
     PromptParts,
+    render_memories,
     render_session_context,
     render_skills,
     render_system,
@@ -62,12 +63,14 @@ class RequestBuilder:
         references: References | None = None,
         skills: Sequence[Described] = (),
         plugins: Sequence[Described] = (),
+        memories: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         """Keep what requests are made of; `skills` and `plugins` are what the prompt lists."""
         self._mirror = mirror
         self._references = references or References()
         self._skills = tuple(skills)
         self._plugins = tuple(plugins)
+        self._memories = memories
         self._config = config
         self._tools = tools
         self._own_tools = own_tools
@@ -190,6 +193,7 @@ class RequestBuilder:
             personality=self._config.personality,
             skills=self._skills,
             plugins=self._plugins,
+            memories=self._memories(),
             session_context=dict(self._mirror.memory),
             environment=self._config.environment_context,
         )
@@ -203,6 +207,7 @@ class RequestBuilder:
         running_turn: str | None,
     ) -> dict[str, int]:
         facts = count_text(render_session_context(self._mirror.memory))
+        facts += count_text(render_memories(self._memories()))
         listed = count_text(render_skills(self._skills))
         asked, called, media = self._asked(slot, running_turn)
         return {

@@ -68,6 +68,7 @@ from agent_magics.session.fitting import Fitter
 from agent_magics.session.hooks import HookScope
 from agent_magics.session.record import Recorder
 from agent_magics.session.references import References
+from agent_magics.session.remembering import TurnMemories
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.session.tool_stage import ToolStage
@@ -103,6 +104,7 @@ class TurnRun:
     hooks: HookScope
     skills: tuple[Skill, ...]
     references: References
+    memories: TurnMemories
     dispatcher: Dispatcher
     provider: Provider
     model: ModelInfo
@@ -131,7 +133,9 @@ class TurnRun:
     async def run(self, given: UserInput) -> TurnOutcome:
         """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
         self.began_s = self.clock.monotonic()
-        return await self._told(await self._outcome(given))
+        outcome = await self._outcome(given)
+        await self.memories.after(outcome)
+        return await self._told(outcome)
 
     async def _outcome(self, given: UserInput) -> TurnOutcome:
         try:
@@ -152,6 +156,7 @@ class TurnRun:
         """Let plugins have their say, then record the prompt and the skills that it calls (E7)."""
         self.turn.emit(TurnStarted(model=self.model.spec, turn_index=self.turn_index))
         sections = await self.plugins.sections(given)
+        sections += await self.memories.sections(given)
         self.references.keep(self.turn.turn_id, self.slot.uid, sections)
         called = [SystemMessage(text=skill.prompt_template, note="skill") for skill in self.skills]
         message = UserMessage(content=given.content, origin=self.origin)

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.events import Origin, Payload
 from agent_magics.core.messages import UserInput, text_of
@@ -16,6 +18,7 @@ from agent_magics.core.turns import Completed, Reply, TurnOutcome, TurnWarning
 from agent_magics.session.fitting import Fitter
 from agent_magics.session.gate import Gate
 from agent_magics.session.hooks import HookScope
+from agent_magics.session.remembering import Moment, TurnMemories
 from agent_magics.session.running import RunningTurn, Stopped
 from agent_magics.session.summaries import Summaries
 from agent_magics.session.turn import TurnRun
@@ -48,6 +51,8 @@ class TurnStart:
         outcome = await self._run(provider, model).run(self.given)
         if self.desk.summaries is not None and isinstance(outcome, Completed):
             await self._summarise(self.desk.summaries)
+        if isinstance(outcome, Completed):  # what came after its last answer is told, too
+            return msgspec.structs.replace(outcome, warnings=tuple(self.warnings))
         return outcome
 
     def empty_reply(self) -> Reply:
@@ -88,6 +93,7 @@ class TurnStart:
             hooks=hooks,
             skills=self.skills,
             references=desk.references,
+            memories=self._memories(),
             warnings=self.warnings,
             dispatcher=Dispatcher(tools, desk.parts.config, desk.parts.on_main, gate),
             provider=provider,
@@ -125,6 +131,18 @@ class TurnStart:
             emit=self.turn.emit,
             warn=self._warn,
         )
+
+    def _memories(self) -> TurnMemories:
+        desk, uid = self.desk, self.slot.uid
+        moment = Moment(
+            slot_uid=uid,
+            turn_id=self.turn.turn_id,
+            others=lambda: {u: turn for u, turn in desk.running_ids().items() if u != uid},
+            find_writer=lambda: desk.memory_writer(self._slot_now()),
+            emit=self.turn.emit,
+            warn=self._warn,
+        )
+        return TurnMemories(turn=self.turn, remembering=desk.remembering, moment=moment)
 
     async def _summarise(self, summaries: Summaries) -> None:
         spec = summaries.config.summary_model or self.desk.spec_of(self.slot)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agent_magics.core.config import AgentConfig, SessionConfig
+from agent_magics.ledger.memories import SqlMemoryStore
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent, AgentBuilder
@@ -32,6 +33,8 @@ class Bench:
         skills = settings.pop("skills", ())
         references = settings.pop("references", ())
         approver = settings.pop("approver", None)
+        memories = settings.pop("memories", None)  # a storage; True: in the store's file
+        store = settings.pop("store", None) or SqlStore(self.path)
         settings.setdefault("session_memory_tools", False)  # their schemas weigh on small windows
         self.provider = ScriptedProvider(list(steps))
         config = AgentConfig(default_model="scripted:test", **settings)
@@ -47,9 +50,11 @@ class Bench:
         if approver is not None:
             builder.register_approver(approver)
         if stored:
-            store = SqlStore(self.path)
+            memories = SqlMemoryStore(store) if memories is True else memories
             self._stores.append(store)
             builder.register_session_storage(store)
+        if memories is not None:
+            builder.register_memory_storage(memories)
         agent = await builder.build()
         self._agents.append(agent)
         return agent
