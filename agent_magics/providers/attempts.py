@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from agent_magics.core.chat import ChatEvent, Retrying
 from agent_magics.core.errors import ProviderError, StreamInterrupted
+from agent_magics.core.messages import TokenUsage
 from agent_magics.providers.faults import error_of, read_fault
 from agent_magics.providers.redact import redact
 from agent_magics.providers.retry import Retry
@@ -23,6 +24,11 @@ class AnswerInTheMaking(Protocol):
     @property
     def has_begun(self) -> bool:
         """Tell whether a first token came, a piece of a call included."""
+        ...
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the server counted so far."""
         ...
 
 
@@ -50,7 +56,9 @@ async def with_retries(
                     yield event
         except ProviderError as error:
             if answer.has_begun:
-                raise _broken(error) from error
+                broken = _broken(error)
+                broken.usage = answer.usage
+                raise broken from error
             if concede(error):
                 continue
             wait_s = retry.wait_s(number, error)

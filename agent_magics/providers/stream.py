@@ -32,8 +32,8 @@ class Answer:
         self._model = model
         self._new_id = new_id
         self._calls = _Calls()
-        self._text = _Joined()
-        self._reasoning = _Joined()
+        self._text = JoinedText()
+        self._reasoning = JoinedText()
         self._thought: list[str] = []
         self._think = _ThinkTags()
         self._usage: TokenUsage | None = None
@@ -134,7 +134,7 @@ class Answer:
         return Reasoning(text=text, provider=self._provider, model=self._model)
 
 
-class _Joined:
+class JoinedText:
     """Text in pieces whose cuts may fall between the halves of a surrogate pair."""
 
     def __init__(self) -> None:
@@ -229,11 +229,11 @@ class _Draft:
     def is_complete(self) -> bool:
         """Tell whether what came so far is a JSON object already."""
         text = "".join(self._pieces)
-        return self._whole is not None or (bool(text.strip()) and _object_in(text) is not None)
+        return self._whole is not None or (bool(text.strip()) and arguments_in(text) is not None)
 
     def ready(self, call_id: str) -> ToolCall:
         raw = "".join(self._pieces)
-        arguments = self._whole if self._whole is not None else _object_in(raw)
+        arguments = self._whole if self._whole is not None else arguments_in(raw)
         return ToolCall(
             call_id=call_id,
             tool_name=clean_text(self.name),
@@ -290,7 +290,7 @@ def _begins_another(draft: _Draft, server_id: str, piece: dict[str, Any]) -> boo
     return bool(function.get("arguments")) and draft.is_complete()
 
 
-def _object_in(text: str, depth: int = 0) -> dict[str, Any] | None:
+def arguments_in(text: str, depth: int = 0) -> dict[str, Any] | None:
     """Read arguments: nothing is `{}`, JSON in a JSON string is unwrapped once."""
     if not text.strip():
         return {}
@@ -299,7 +299,7 @@ def _object_in(text: str, depth: int = 0) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     if isinstance(value, str) and depth == 0:
-        return _object_in(value, depth=1)
+        return arguments_in(value, depth=1)
     if value is None:
         return {}
     return value if isinstance(value, dict) and _is_strict(value) else None

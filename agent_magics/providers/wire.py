@@ -153,7 +153,7 @@ class Endpoint:
     """One server: its address, its key, and one client that never sends the key elsewhere.
 
     `name` is what messages call it; `api_key` may be a function that finds the key when it is
-    needed. Loopback servers are reached without proxies (decision 63)
+    needed, `key_header` where it stands. Loopback servers are reached without proxies (decision 63)
     and without kept connections (some close them after a stream and say they don't).
     `transport` takes the place of the network, for tests. `InputValidation` on a bad address.
     """
@@ -164,6 +164,7 @@ class Endpoint:
         base_url: str,
         *,
         api_key: Key = None,
+        key_header: str = "authorization",
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
@@ -171,6 +172,7 @@ class Endpoint:
         self.name = name
         self.base_url = _checked(base_url)
         self._key = api_key
+        self._key_header = key_header
         self.timeouts = timeouts or Timeouts()
         self._headers = dict(headers or {})
         self._transport = transport
@@ -332,7 +334,8 @@ class Endpoint:
                 kind="auth",
             )
         if key:
-            headers["authorization"] = f"Bearer {key}"
+            is_bearer = self._key_header == "authorization"
+            headers[self._key_header] = f"Bearer {key}" if is_bearer else key
         return {**headers, **self._headers}
 
     def _url(self, path: str, *, from_root: bool) -> httpx.URL:

@@ -31,11 +31,17 @@ class Answer:
     calls: list[ToolCall] = field(default_factory=list)
     retries: list[Retry] = field(default_factory=list)
     done: Done | None = None
+    told_at_break: TokenUsage | None = None
     first_token_s: float | None = None
 
     @property
     def said(self) -> str:
         return clean_text("".join(self.text))
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the server counted, of an answer that broke off too."""
+        return self.done.usage if self.done else self.told_at_break
 
     def note_retry(self, model: ModelInfo, event: Retrying) -> None:
         """Remember that the request failed and goes out again."""
@@ -70,7 +76,7 @@ class Answer:
         now_s: float,
     ) -> Usage:
         """Make the request's usage event; what no server told stays None (decision 42)."""
-        told = self.done.usage if self.done else None
+        told = self.usage
         first = self.first_token_s
         return Usage(
             purpose=purpose,

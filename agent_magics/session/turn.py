@@ -237,6 +237,8 @@ class TurnRun:
             await self._record_answer(answer, "stopped")
             raise
         except Exception as error:  # a provider is foreign code (D 16)
+            if isinstance(error, ProviderError):
+                answer.told_at_break = error.usage
             if not is_last and is_curable(error) and not answer.text:
                 await self._record([*answer.retries, self._spent(answer)])
                 raise _Refused(error) from error
@@ -338,7 +340,7 @@ class TurnRun:
         )
 
     def _spent(self, answer: Answer) -> Usage:
-        told = answer.done.usage if answer.done else None
+        told = answer.usage
         if told is not None:
             self.usage = added(self.usage, told)
         return answer.usage_event(self.model, "turn", self.clock.monotonic())

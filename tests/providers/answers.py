@@ -21,6 +21,7 @@ from agent_magics.core.chat import (
 from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import Text, ToolCall, User, Value
 from agent_magics.core.ports import Provider
+from agent_magics.providers.anthropic import Anthropic
 from agent_magics.providers.openai import OpenAICompatible
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.wire import Timeouts
@@ -28,6 +29,7 @@ from agent_magics.providers.wire import Timeouts
 QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
 BASE_URL = "http://models.test/v1"
 KEY = "sk-test-0123456789x3F"
+ANTHROPIC_KEY = "sk-ant-api03-0123456789q7Z"
 
 
 class Gathered(Value):
@@ -95,6 +97,17 @@ def server(
     return OpenAICompatible(
         "openai", base_url=base_url, transport=httpx.MockTransport(handle), **settings
     )
+
+
+def anthropic_server(handle: Callable[[httpx.Request], httpx.Response], **more: Any) -> Anthropic:
+    """An Anthropic whose network is `handle`."""
+    settings: dict[str, Any] = {
+        "api_key": ANTHROPIC_KEY,
+        "retry": QUICK,
+        "timeouts": Timeouts(connect_s=1, first_token_s=1, between_tokens_s=1),
+        **more,
+    }
+    return Anthropic(transport=httpx.MockTransport(handle), **settings)
 
 
 def streamed(*chunks: bytes, content_type: str = "text/event-stream") -> httpx.Response:

@@ -14,19 +14,15 @@ import pytest
 
 from agent_magics.core.messages import TokenUsage
 from agent_magics.providers.wire import ServerEvent, server_events
-from tests.providers.answers import Gathered, ask, gather, server, streamed
+from tests.providers.answers import Gathered, anthropic_server, ask, gather, server, streamed
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-CASES = [
-    case
-    for case in json.loads((DATA / "streams.json").read_text("utf-8"))
-    if case["api"] == "openai"
-]
+CASES = json.loads((DATA / "streams.json").read_text("utf-8"))
 pytestmark = pytest.mark.req("P1")
 
 
 def seen(answer: Gathered) -> dict[str, Any]:
-    usage = answer.done.usage if answer.done else None
+    usage = answer.done.usage if answer.done else answer.error and answer.error.usage
     return {
         "text": answer.text,
         "reasoning": answer.reasoning,
@@ -37,9 +33,10 @@ def seen(answer: Gathered) -> dict[str, Any]:
     }
 
 
-async def answers_for(reads: list[tuple[bytes, ...]]) -> list[Gathered]:
+async def answers_for(reads: list[tuple[bytes, ...]], api: str = "openai") -> list[Gathered]:
     pending = iter(reads)
-    provider = server(lambda _: streamed(*next(pending)))
+    serve = server if api == "openai" else anthropic_server
+    provider = serve(lambda _: streamed(*next(pending)))
     try:
         return [await gather(provider) for _ in reads]
     finally:
@@ -59,13 +56,13 @@ async def events_of(*reads: bytes) -> list[ServerEvent]:
     return [event async for event in server_events(chunks())]
 
 
-@pytest.mark.req("inv14")
+@pytest.mark.req("inv14", "P2")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_corpus_gives_the_right_answer(case: dict[str, Any]) -> None:
     """Whole and byte by byte, through the provider."""
     body = base64.b64decode(case["body_b64"])
     reads = [(body,), tuple(body[i : i + 1] for i in range(len(body)))]
-    for answer in asyncio.run(answers_for(reads)):
+    for answer in asyncio.run(answers_for(reads, case["api"])):
         assert seen(answer) == case["expect"]
 
 

@@ -1,0 +1,243 @@
+"""Anthropic's messages over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
+from agent_magics.core.errors import ProviderError
+from agent_magics.core.text import clean_text
+from agent_magics.providers.anthropic_payload import (
+    DEFAULT_MAX_TOKENS,
+    Concession,
+    concession_for,
+    most_output,
+    payload_of,
+)
+from agent_magics.providers.anthropic_stream import AnthropicAnswer
+from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
+from agent_magics.providers.facts import is_count
+from agent_magics.providers.prices import listed_window
+from agent_magics.providers.retry import Retry
+from agent_magics.providers.wire import (
+    Endpoint,
+    Key,
+    Reply,
+    ServerEvent,
+    Timeouts,
+    Transport,
+    host_of,
+)
+
+ANTHROPIC = "anthropic"
+ANTHROPIC_URL = "https://api.anthropic.com/v1"
+ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
+API_VERSION = "2023-06-01"
+LEAST_WINDOW = 200_000  # no model of theirs that still answers has less
+MOST_OUTPUT_BY_DEFAULT = 16_000  # fits into what compaction keeps free (16,384)
+LISTING_S = 5.0
+_DRAIN_S = 0.3
+_NONE: frozenset[Concession] = frozenset()
+
+
+class Anthropic:
+    """Anthropic, or a server that speaks the same, reached by `POST {base_url}/messages`.
+
+    A model that refuses a temperature, a way of thinking or a number of output tokens is asked
+    once more without, and the refusal is remembered.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str = ANTHROPIC_URL,
+        api_key: Key = None,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        retry: Retry | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self._retry = retry or Retry()
+        self.endpoint = Endpoint(
+            ANTHROPIC,
+            base_url,
+            api_key=api_key,
+            key_header="x-api-key",
+            headers={"anthropic-version": API_VERSION, **(headers or {})},
+            timeouts=timeouts,
+            transport=transport,
+        )
+        self._refusals = Refusals(self.endpoint, ANTHROPIC_KEY)
+        self._made: dict[str, frozenset[Concession]] = {}
+        self._max_tokens: dict[str, int] = {}
+        self._call_numbers = itertools.count(1)
+
+    @property
+    def provider_id(self) -> str:
+        """The prefix in `provider:model`."""
+        return ANTHROPIC
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """List the models, newest first; empty where the server doesn't answer."""
+        try:
+            self._check_key()
+            document = await self.endpoint.get_json("models", within_s=LISTING_S)
+        except ProviderError:
+            return []
+        entries = document.get("data") if isinstance(document, dict) else None
+        return [
+            self._model(clean_text(entry["id"]), entry)
+            for entry in (entries if isinstance(entries, list) else [])
+            if isinstance(entry, dict) and isinstance(entry.get("id"), str)
+        ]
+
+    async def describe(self, model: str) -> ModelInfo:
+        """Ask the server about a model; what it doesn't tell is looked up."""
+        document = None
+        with suppress(ProviderError):
+            self._check_key()
+            document = await self.endpoint.get_json(f"models/{model}", within_s=LISTING_S)
+        return self._model(model, document if isinstance(document, dict) else {})
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Stream one answer (see `core.ports.Provider.chat`)."""
+        tries = with_retries(
+            lambda: self._new_answer(request),
+            lambda answer: self._attempt(request, answer),
+            retry=self._retry,
+            concede=lambda error: self._concede(request, error),
+        )
+        async with aclosing(tries) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self.endpoint.aclose()
+
+    async def _attempt(
+        self, request: ChatRequest, answer: AnthropicAnswer
+    ) -> AsyncGenerator[ChatEvent, None]:
+        self._check_key()
+        body = payload_of(
+            request,
+            self._made.get(request.model, _NONE),
+            max_tokens=self._max_tokens.get(request.model, DEFAULT_MAX_TOKENS),
+            provider=ANTHROPIC,
+        )
+        async with self.endpoint.open("POST", "messages", body=body) as reply:
+            if reply.status >= FIRST_NOT_OK:
+                raise await self._refusals.of(reply)
+            match await reply.kind():
+                case "events":
+                    pieces = self._streamed(reply, answer)
+                case "json":
+                    pieces = self._whole(reply, answer)
+                case "page" | "empty":
+                    raise await self._refusals.of(reply)
+            async with aclosing(pieces) as events:
+                async for event in events:
+                    yield event
+                for event in answer.end():
+                    yield event
+
+    async def _streamed(
+        self, reply: Reply, answer: AnthropicAnswer
+    ) -> AsyncGenerator[ChatEvent, None]:
+        async with aclosing(reply.events()) as events:
+            async for event in events:
+                for piece in self._read(event, answer):
+                    yield piece
+                if answer.is_finished:
+                    break
+                if answer.has_begun:
+                    reply.silence_s = self.endpoint.timeouts.between_tokens_s
+            if not self.endpoint.is_loopback:  # read to the end, so that the connection is kept
+                with suppress(ProviderError, TimeoutError):
+                    async with asyncio.timeout(_DRAIN_S):
+                        async for _ in events:
+                            pass
+
+    def _read(self, event: ServerEvent, answer: AnthropicAnswer) -> Iterator[ChatEvent]:
+        try:
+            said = json.loads(event.data)
+        except (ValueError, RecursionError):
+            said = None
+        if event.name == "error" or (isinstance(said, dict) and said.get("type") == "error"):
+            raise self._refusals.error(200, said if isinstance(said, dict) else event.data)
+        if isinstance(said, dict):
+            yield from answer.feed(said)
+        else:
+            answer.warn(f"{ANTHROPIC} sent something that is no answer; it was left out.")
+
+    async def _whole(
+        self, reply: Reply, answer: AnthropicAnswer
+    ) -> AsyncGenerator[ChatEvent, None]:
+        body = await reply.read()
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict) or not isinstance(document.get("content"), list):
+            raise self._refusals.error(reply.status, body)
+        for event in answer.feed_whole(document):
+            yield event
+
+    def _new_answer(self, request: ChatRequest) -> AnthropicAnswer:
+        return AnthropicAnswer(
+            provider=ANTHROPIC,
+            model=request.model,
+            new_id=lambda: f"call_{next(self._call_numbers)}",
+        )
+
+    def _concede(self, request: ChatRequest, error: ProviderError) -> bool:
+        most, name = most_output(error), request.model
+        if most is not None:
+            was = self._max_tokens.get(name, DEFAULT_MAX_TOKENS)
+            self._max_tokens[name] = most
+            return request.params.max_tokens is None and most < was
+        made = self._made.get(name, _NONE)
+        concession = concession_for(error, made)
+        if concession is None:
+            return False
+        self._made[name] = made | {concession}
+        return True
+
+    def _check_key(self) -> None:
+        """Ask nothing of Anthropic itself without a key; servers elsewhere may need none."""
+        if self.endpoint.host == host_of(ANTHROPIC_URL) and not self.endpoint.api_key:
+            raise ProviderError(f"{ANTHROPIC} needs a key: set {ANTHROPIC_KEY}.", kind="auth")
+
+    def _model(self, name: str, told: dict[str, Any]) -> ModelInfo:
+        window = told.get("max_input_tokens")
+        if not is_count(window):
+            window = listed_window(ANTHROPIC, name) or LEAST_WINDOW
+        most = told.get("max_tokens")
+        if is_count(most):
+            self._max_tokens[name] = min(most, MOST_OUTPUT_BY_DEFAULT, max(1, window // 2))
+        return ModelInfo(name=name, provider=ANTHROPIC, context_window=window, has_vision=True)
+
+
+def anthropic(
+    api_key: Key = None,
+    *,
+    base_url: str | None = None,
+    timeouts: Timeouts | None = None,
+    transport: Transport | None = None,
+) -> Anthropic:
+    """Reach Anthropic, or what `base_url` names in its place (`ANTHROPIC_BASE_URL`).
+
+    Anthropic's own tools write that address without its `/v1`; both ways are read.
+    """
+    url = (base_url or ANTHROPIC_URL).rstrip("/")
+    return Anthropic(
+        base_url=url if url.endswith("/v1") else f"{url}/v1",
+        api_key=api_key,
+        timeouts=timeouts,
+        transport=transport,
+    )

@@ -1,0 +1,401 @@
+"""The Anthropic adapter: what it makes of answers, refusals and servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_magics.core.chat import ModelInfo
+from agent_magics.core.errors import ContextOverflow, StreamInterrupted
+from agent_magics.core.messages import (
+    TokenUsage,
+)
+from agent_magics.core.ports import Provider
+from agent_magics.core.slots import ModelParams
+from agent_magics.providers.anthropic import Anthropic, anthropic
+from tests.providers.answers import (
+    ANTHROPIC_KEY,
+    QUICK,
+    SHORT,
+    answer_of,
+    anthropic_server,
+    ask,
+    gather,
+    streamed,
+)
+from tests.providers.anthropic_words import (
+    START,
+    asked,
+    events,
+    hello,
+    opened,
+    piece,
+    refused,
+    stopped,
+)
+from tests.providers.loopback import Exchange, serving
+
+pytestmark = pytest.mark.req("P2")
+DATA = Path(__file__).resolve().parent.parent / "data"
+CASES = [
+    case
+    for case in json.loads((DATA / "streams.json").read_text("utf-8"))
+    if case["api"] == "anthropic"
+]
+
+
+# What refusals make of it
+
+
+def test_a_refused_temperature_is_left_out_and_remembered() -> None:
+    """Compaction asks with a low one; some models take none."""
+    request = ask(params=ModelParams(temperature=0.0))
+    answers, bodies = asked(
+        lambda body: refused("`temperature` is not allowed") if "temperature" in body else hello(),
+        request,
+        request,
+    )
+    assert [answer.text for answer in answers] == ["Hello", "Hello"]
+    assert len(bodies) == 3
+    assert answers[0].retries == ()
+
+
+def test_the_output_is_what_the_model_allows() -> None:
+    """The server needs a number: the default, less where the model refuses it, or what is told."""
+    said_once = "max_tokens: {} > 4096, which is the maximum allowed number of output tokens for m"
+
+    def handle(body: dict[str, Any]) -> httpx.Response:
+        most = body["max_tokens"]
+        return hello() if most <= 4_096 else refused(said_once.format(most))
+
+    answers, bodies = asked(handle, ask(), ask())
+    assert [answer.text for answer in answers] == ["Hello", "Hello"]
+    assert [body["max_tokens"] for body in bodies] == [8_192, 4_096, 4_096]
+    named = ask(params=ModelParams(max_tokens=9_000))
+    (answer,), _ = asked(handle, named)
+    assert answer.error
+    assert answer.error.kind == "output_reservation"
+
+
+@pytest.mark.req("P6")
+def test_too_long_a_prompt_tells_the_window() -> None:
+    """The numbers in the server's words are the window and what was sent."""
+    (answer,), bodies = asked(
+        lambda _: refused("prompt is too long: 208380 tokens > 200000 maximum")
+    )
+    assert isinstance(answer.error, ContextOverflow)
+    assert (answer.error.window, answer.error.used) == (200_000, 208_380)
+    assert len(bodies) == 1
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        lambda: refused("Overloaded", 529, "overloaded_error"),
+        lambda: refused("Internal server error", 500, "api_error"),
+        lambda: refused("slow down", 429, "rate_limit_error"),
+        lambda: events(
+            START,
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        ),
+    ],
+    ids=["529", "500", "429", "in the stream"],
+)
+def test_what_may_pass_is_asked_again(trouble: Callable[[], httpx.Response]) -> None:
+    """Before the first token, with a wait that is told."""
+    left = [trouble]
+    (answer,), bodies = asked(lambda _: left.pop()() if left else hello())
+    assert answer.text == "Hello"
+    assert [each.attempt for each in answer.retries] == [1]
+    assert len(bodies) == 2
+
+
+def test_an_error_after_the_first_token_keeps_what_was_said_and_counted() -> None:
+    """It isn't asked again; the tokens were spent."""
+    (answer,), bodies = asked(
+        lambda _: events(
+            START,
+            opened(0, type="text", text="par"),
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        )
+    )
+    assert (answer.text, answer.end, len(bodies)) == ("par", "error", 1)
+    assert answer.error
+    assert answer.error.usage == TokenUsage(input_tokens=9, output_tokens=1)
+
+
+def test_an_end_without_a_word_is_an_interruption() -> None:
+    """Neither a stop reason nor message_stop: the connection was cut."""
+    (answer,), _ = asked(lambda _: events(START, opened(0, type="text", text="par")))
+    assert isinstance(answer.error, StreamInterrupted)
+    assert answer.text == "par"
+    assert answer.error.usage == TokenUsage(input_tokens=9, output_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "end", "warnings"),
+    [
+        ("end_turn", "done", 0),
+        ("stop_sequence", "done", 0),
+        ("pause_turn", "done", 0),
+        ("max_tokens", "length", 0),
+        ("model_context_window_exceeded", "length", 0),
+        ("refusal", "done", 1),
+        ("something_new", "done", 0),
+    ],
+)
+def test_reasons_to_stop(reason: str, end: str, warnings: int) -> None:
+    """A limit is told from an end, and a refusal is told."""
+    (answer,), _ = asked(lambda _: events(START, opened(0, type="text", text="x"), stopped(reason)))
+    assert answer.end == end
+    assert answer.done
+    assert len(answer.done.warnings) == warnings
+
+
+def test_counts_include_what_the_cache_held() -> None:
+    """Read and written parts of the cache belong to the context; thinking to the output."""
+    start = {
+        "type": "message_start",
+        "message": {
+            "usage": {
+                "input_tokens": 10,
+                "cache_read_input_tokens": 90,
+                "cache_creation_input_tokens": 20,
+                "output_tokens": 1,
+            }
+        },
+    }
+    end = stopped("end_turn", output_tokens=7, input_tokens=10)
+    end["usage"]["output_tokens_details"] = {"thinking_tokens": 4}
+    (answer,), _ = asked(lambda _: events(start, opened(0, type="text", text="x"), end))
+    assert answer.done
+    assert answer.done.usage == TokenUsage(
+        input_tokens=120, output_tokens=7, cached_tokens=90, reasoning_tokens=4
+    )
+
+
+def test_what_is_not_known_is_left_out_with_a_warning() -> None:
+    """New kinds of parts, pieces of parts that never began, lines that are no JSON."""
+    (answer,), _ = asked(
+        lambda _: streamed(
+            b"data: {oops\n\n",
+            *(
+                f"data: {json.dumps(event)}\n\n".encode()
+                for event in (
+                    {"type": "a_new_event"},
+                    opened(0, type="server_tool_use", id="s", name="web_search", input={}),
+                    piece(0, type="input_json_delta", partial_json="{}"),
+                    piece(7, type="text_delta", text="lost"),
+                    opened(1, type="text", text="Hello"),
+                    piece(1, type="citations_delta", citation={}),
+                    stopped("end_turn"),
+                )
+            ),
+        )
+    )
+    assert (answer.text, answer.calls) == ("Hello", ())
+    assert answer.done
+    assert len(answer.done.warnings) == 3
+
+
+def test_half_a_call_is_kept_and_not_executable() -> None:
+    """What was written is shown to the model as it is."""
+    (answer,), _ = asked(
+        lambda _: events(
+            START,
+            opened(0, type="tool_use", id="t", name="f", input={}),
+            piece(0, type="input_json_delta", partial_json='{"x": '),
+            stopped("max_tokens"),
+        )
+    )
+    (call,) = answer.calls
+    assert (call.arguments, call.raw) == (None, '{"x": ')
+
+
+def test_a_whole_message_for_a_stream_request_is_used() -> None:
+    """The answer counts, and nothing is asked twice."""
+    message = {
+        "type": "message",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "whole"},
+            {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    }
+    (answer,), bodies = asked(lambda _: httpx.Response(200, json=message))
+    assert (answer.text, answer.reasoning, len(bodies)) == ("whole", "hm", 1)
+    assert [call.arguments for call in answer.calls] == [{"x": 1}]
+    assert answer.done
+    assert answer.done.usage == TokenUsage(input_tokens=3, output_tokens=1)
+
+
+# Keys, places, facts
+
+
+@pytest.mark.req("dec63")
+def test_the_key_stands_in_its_header_and_in_no_error() -> None:
+    """It goes to its host alone, and a server that repeats it doesn't make us show it."""
+    seen: list[httpx.Headers] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers)
+        return refused(f"invalid x-api-key {ANTHROPIC_KEY}", 401, "authentication_error")
+
+    error = answer_of(anthropic_server(handle)).error
+    assert error
+    assert error.kind == "auth"
+    assert ANTHROPIC_KEY not in repr(error.args) + error.message
+    assert "ANTHROPIC_API_KEY" in error.message
+    assert seen[0]["x-api-key"] == ANTHROPIC_KEY
+    assert seen[0]["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in seen[0]
+
+
+def test_nobody_is_asked_without_a_key() -> None:
+    """One sentence names the variable; a server elsewhere may need none."""
+    error = answer_of(anthropic_server(lambda _: hello(), api_key=None)).error
+    assert error
+    assert error.message == "anthropic needs a key: set ANTHROPIC_API_KEY."
+    elsewhere = anthropic_server(lambda _: hello(), api_key=None, base_url="http://here.test/v1")
+    assert answer_of(elsewhere).text == "Hello"
+
+
+def test_an_address_is_read_with_and_without_its_version() -> None:
+    """Anthropic's own tools write it without."""
+    for given in ("https://gate.test", "https://gate.test/", "https://gate.test/v1"):
+        assert str(anthropic(base_url=given).endpoint.base_url) == "https://gate.test/v1"
+    assert anthropic().endpoint.host == "api.anthropic.com"
+
+
+@pytest.mark.req("P7")
+def test_models_tell_their_windows_and_outputs() -> None:
+    """What the server tells holds, and bounds the output that is asked for by default."""
+    told = {"id": "claude-a", "max_input_tokens": 500_000, "max_tokens": 4_000}
+    bodies: list[dict[str, Any]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        match request.url.path:
+            case "/v1/models":
+                return httpx.Response(200, json={"data": [told, {"id": "claude-b"}, {"x": 1}]})
+            case "/v1/models/claude-a":
+                return httpx.Response(200, json=told)
+            case "/v1/models/claude-c":
+                return httpx.Response(404, json={"type": "error"})
+            case _:
+                bodies.append(json.loads(request.content))
+                return hello()
+
+    async def run() -> None:
+        provider = anthropic_server(handle)
+        listed = await provider.models()
+        assert [(info.spec, info.context_window) for info in listed] == [
+            ("anthropic:claude-a", 500_000),
+            ("anthropic:claude-b", 200_000),
+        ]
+        assert await provider.describe("claude-a") == ModelInfo(
+            name="claude-a", provider="anthropic", context_window=500_000, has_vision=True
+        )
+        assert (await provider.describe("claude-c")).context_window == 200_000
+        await gather(provider, ask(model="claude-a"))
+        await gather(provider, ask(model="claude-c"))
+        await provider.aclose()
+
+    asyncio.run(run())
+    assert [body["max_tokens"] for body in bodies] == [4_000, 8_192]
+
+
+def test_a_server_that_does_not_answer_lists_nothing() -> None:
+    """And a model is described by what is known without it."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no route", request=request)
+
+    async def run() -> None:
+        provider = anthropic_server(handle)
+        assert await provider.models() == []
+        assert (await provider.describe("claude-a")).has_tools
+        await provider.aclose()
+
+    asyncio.run(run())
+
+
+# A server on the loopback interface
+
+
+def corpus(case: dict[str, Any], *, width: int = 7) -> Callable[[Exchange], None]:
+    """Answer with the body of a case, in reads of a few bytes."""
+    body = base64.b64decode(case["body_b64"]).decode()
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        for start in range(0, len(body), width):
+            exchange.raw(body[start : start + width])
+        exchange.wfile.write(b"0\r\n\r\n")
+
+    return answer
+
+
+def loopback(base_url: str) -> Provider:
+    return Anthropic(base_url=base_url, api_key=ANTHROPIC_KEY, retry=QUICK, timeouts=SHORT)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_the_official_client_reads_the_corpus_as_we_do(case: dict[str, Any]) -> None:
+    """The same bytes over a real socket: the package `anthropic` and our adapter agree."""
+    official = pytest.importorskip("anthropic")
+    expect = case["expect"]
+    with serving(corpus(case)) as server:
+        ours = answer_of(loopback(server.base_url))
+        client = official.Anthropic(
+            base_url=server.base_url.removesuffix("/v1"), api_key=ANTHROPIC_KEY, max_retries=0
+        )
+        with client:
+            try:
+                with client.messages.stream(
+                    model="m", max_tokens=64, messages=[{"role": "user", "content": "hello"}]
+                ) as stream:
+                    theirs = stream.get_final_message()
+            except official.APIError:
+                assert expect["end"] == "error"
+                theirs = None
+    assert ours.text == expect["text"]
+    if theirs is not None:
+        texts = [block.text for block in theirs.content if block.type == "text"]
+        thoughts = [block for block in theirs.content if block.type == "thinking"]
+        calls = [(b.name, b.input) for b in theirs.content if b.type == "tool_use"]
+        assert "".join(texts) == ours.text
+        assert [block.thinking for block in thoughts] == [ours.reasoning] * bool(thoughts)
+        assert calls == [(call.tool_name, call.arguments) for call in ours.calls]
+        assert ours.done
+        if thoughts:
+            assert ours.done.reasoning
+            assert thoughts[0].signature == ours.done.reasoning.blocks[0]["signature"]
+
+
+@pytest.mark.req("P5")
+@pytest.mark.parametrize(
+    ("behaviour", "said"),
+    [
+        (lambda e: e.whole(200, "<html><title>Gate</title></html>", "text/html"), "web page"),
+        (lambda e: e.whole(200, ""), "answered with nothing"),
+        (lambda e: e.whole(307, "", location="http://thief.test/v1"), "sends us on"),
+        (lambda e: (e.begin(), e.raw("event: ping\n"), e.drop()), "broke"),
+    ],
+    ids=["page", "empty", "redirect", "reset"],
+)
+def test_servers_that_misbehave_are_named(behaviour: Callable[[Exchange], None], said: str) -> None:
+    """The same troubles as of any server over HTTP, in the same words."""
+    with serving(behaviour) as server:
+        error = answer_of(loopback(server.base_url)).error
+    assert error
+    assert said in error.message
