@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agent_magics.context.budget import ContextInfo
+from agent_magics.context.budget import ContextInfo, Limits
 
 LEAST_SHOWN_FACTOR = 1.005
 
 
 def budget_notes(info: ContextInfo, *, is_exact: bool) -> tuple[str, ...]:
     """Write the lines under a budget; without `is_exact` they hold no time."""
-    notes = [_source(info), _room(info), _clipped(info), _compaction(info, is_exact=is_exact)]
-    return tuple(filter(None, notes))
+    notes = [_source(info), _limits(info.limits), _room(info), _clipped(info)]
+    return tuple(filter(None, [*notes, _compaction(info, is_exact=is_exact)]))
 
 
 def _source(info: ContextInfo) -> str:
@@ -24,6 +24,17 @@ def _source(info: ContextInfo) -> str:
     if info.last_measured is not None:
         said += f" · the last request was measured: {info.last_measured:,}"
     return said
+
+
+def _limits(limits: Limits) -> str:
+    """Say what a compaction leaves free and as it is, and what was set where that is more (C18)."""
+    reserve = _capped(limits.reserve, limits.configured_reserve)
+    keep = _capped(limits.keep, limits.configured_keep)
+    return f"reserve: {reserve} · newest turns kept as they are: {keep}"
+
+
+def _capped(acts: int, configured: int) -> str:
+    return f"{acts:,}" if acts == configured else f"{acts:,} (set: {configured:,})"
 
 
 def _room(info: ContextInfo) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from agent_magics.context.budget import ContextInfo, Limits, limits_for, shares_for
 from agent_magics.context.clipping import clip_results
-from agent_magics.context.projection import Projection, project, repair
+from agent_magics.context.projection import Projection, bounds_of, project, repair
 from agent_magics.context.prompt import (
     PromptParts,
     render_memories,
@@ -122,7 +122,8 @@ class RequestBuilder:
         weights = self._weights(slot, system, definitions, projection, running_turn)
         weights["dynamic"] = count_message(reference) if reference else 0
         info = self._info(slot, model, limits, weights, digest_of(request))
-        about = self._about(slot, active)
+        in_use = bounds_of(self._mirror.view(slot), active, slot.focus_seq).checkpoint
+        about = self._about(slot, in_use)
         return Draught(
             request=request,
             projection=projection,

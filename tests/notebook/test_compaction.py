@@ -248,6 +248,9 @@ INFO = ContextInfo(
 )
 
 
+LIMITS = "reserve: 4,000 (set: 16,384) · newest turns kept as they are: 2,000 (set: 20,000)"
+
+
 @pytest.mark.parametrize(
     ("facts", "notes"),
     [
@@ -321,7 +324,33 @@ INFO = ContextInfo(
 def test_the_notes_of_a_budget(facts: dict[str, Any], notes: list[str]) -> None:
     """Each is a line, and with nobody there none has a time."""
     info = msgspec.structs.replace(INFO, **facts)
-    assert list(budget_notes(info, is_exact=False)) == notes
+    first, *others = notes
+    assert list(budget_notes(info, is_exact=False)) == [first, LIMITS, *others]
+
+
+@pytest.mark.req("C18")
+def test_what_is_set_is_said_once_where_it_holds() -> None:
+    """Only a limit that a small window made tighter is told beside what was set."""
+    limits = msgspec.structs.replace(INFO.limits, configured_reserve=4_000, configured_keep=2_000)
+    notes = budget_notes(msgspec.structs.replace(INFO, limits=limits), is_exact=False)
+    assert notes[1] == "reserve: 4,000 · newest turns kept as they are: 2,000"
+
+
+@pytest.mark.req("C18", "N6")
+def test_context_shows_every_number_of_the_budget(long: Notebook) -> None:
+    """Window, reserve, keep, threshold, parts, what is free, and what the compaction did."""
+    long.run("%compact")
+    info = long.session.context_info()
+    said = long.run("%context")
+    limits = info.limits
+    assert limits.reserve < limits.configured_reserve
+    assert limits.keep < limits.configured_keep
+    numbers = [getattr(limits, name) for name in limits.__struct_fields__]
+    numbers += [info.used, info.remaining, info.tokens_before, info.tokens_after]
+    numbers += [tokens for tokens in info.parts.values() if tokens]
+    assert [number for number in numbers if f"{number:,}" not in said] == []
+    assert "estimated" in said
+    assert f"{info.turns_behind} turns behind it" in said
 
 
 @pytest.mark.req("C18")

@@ -168,6 +168,7 @@ def test_the_budget_is_listed_by_part() -> None:
         "  your message        220  ▏",
         "  free             45,600  before the threshold",
         "estimated (\u00d7 1.03, learnt from this model) · the last request was measured: 65,210",
+        "reserve: 16,384 · newest turns kept as they are: 20,000",
         (
             "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it"
             " · undo: %compact --undo"

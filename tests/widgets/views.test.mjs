@@ -206,6 +206,7 @@ test("the last compaction stands in the notes", () => {
   budgetModule.tokenBudget(root, fixture());
   assert.deepEqual(root.all("am-budget__notes").map((note) => note.textContent), [
     "compacts past 111,616 · estimated (× 1.03, learnt from this model) · the last request was measured: 65,210",
+    "reserve: 16,384 · newest turns kept as they are: 20,000",
     "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it · undo: %compact --undo",
   ]);
 });
