@@ -34,6 +34,7 @@ from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
+    AgentError,
     CompactError,
     FixedContextExceedsBudget,
     NothingToCompact,
@@ -156,6 +157,19 @@ class Compactor:
         Raises `NothingToCompact`, `FixedContextExceedsBudget`, `PluginAborted`, `CompactError`,
         `CompactionStale`; the view before stays valid after any of them.
         """
+        try:
+            return await self._compacted(slot, summariser, reason, instructions)
+        except AgentError as error:
+            self._log_failed(slot, reason, error)
+            raise
+
+    async def _compacted(
+        self,
+        slot: Slot,
+        summariser: tuple[Provider, ModelInfo],
+        reason: Reason,
+        instructions: str | None,
+    ) -> CompactionOutcome:
         before = self.draught(slot).info
         plan = self.plan(slot, in_overflow=reason == "overflow")
         await self.ask_leave(slot)
@@ -228,6 +242,9 @@ class Compactor:
                 expected_generation={slot.uid: slot.generation},
             )
         )
+        self._log_done(checkpoint, slot)
+
+    def _log_done(self, checkpoint: Checkpoint, slot: Slot) -> None:
         _log.info(
             "compacted session=%s slot=%s checkpoint=%s generation=%s reason=%s before=%s after=%s"
             " first_retained_seq=%s degraded=%s",
@@ -240,6 +257,19 @@ class Compactor:
             checkpoint.tokens_after,
             checkpoint.first_retained_seq,
             checkpoint.degraded,
+        )
+
+    def _log_failed(self, slot: Slot, reason: Reason, error: AgentError) -> None:
+        """Log what became of it without a word of the error: it may hold what was said (C19)."""
+        level = logging.INFO if isinstance(error, NothingToCompact) else logging.WARNING
+        _log.log(
+            level,
+            "not compacted session=%s slot=%s generation=%s reason=%s error=%s",
+            self.recorder.mirror.row.session_id,
+            slot.slot_id,
+            slot.generation,
+            reason,
+            type(error).__name__,
         )
 
     async def _summary(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
@@ -322,23 +321,6 @@ def test_rewinding_into_a_summary_takes_it_back(bench: Bench) -> None:
         assert session.context_info().checkpoint_id is None
 
     asyncio.run(scene())
-
-
-@pytest.mark.req("C19")
-def test_the_log_record_has_numbers_and_no_text(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One record a compaction, without a word of what was said."""
-
-    async def scene() -> None:
-        session = await long_session(bench, summary())
-        with caplog.at_level(logging.DEBUG):
-            await session.compact()
-
-    asyncio.run(scene())
-    (record,) = [r for r in caplog.records if "compacted session=" in r.getMessage()]
-    assert "reason=manual" in record.getMessage()
-    assert not any("trains" in r.getMessage() or "Short." in r.getMessage() for r in caplog.records)
 
 
 @pytest.mark.req("dec25", "C13")
