@@ -6,6 +6,7 @@ No model is called and no message, summary or checkpoint is written.
 from __future__ import annotations
 
 from agent_magics.core.events import (
+    Approval,
     AssistantMessage,
     Draft,
     LedgerEvent,
@@ -14,6 +15,7 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import Text, ToolOutput
 from agent_magics.core.ports import Change
+from agent_magics.session.gate import REFUSED
 from agent_magics.session.record import Recorder
 
 LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may have run.]"
@@ -29,10 +31,11 @@ async def set_right(recorder: Recorder) -> int:
         turns.add(event.turn_id)
         call = event.payload
         assert isinstance(call, ToolCalled)
+        content = REFUSED if _was_refused(recorder, event) else LEFT_OPEN
         answered = ToolAnswered(
             call_id=call.call_id,
             tool_name=call.tool_name,
-            output=ToolOutput(content=LEFT_OPEN, is_error=True),
+            output=ToolOutput(content=content, is_error=True),
         )
         await recorder.append([answered], slot_uid=event.slot_uid, turn_id=event.turn_id)
     return len(turns)
@@ -49,6 +52,18 @@ async def _close_draft(recorder: Recorder, draft: Draft) -> None:
             events=(recorder.event(message, slot_uid=draft.slot_uid, turn_id=draft.turn_id),),
             ends_draft=(draft.slot_uid, draft.turn_id),
         )
+    )
+
+
+def _was_refused(recorder: Recorder, called: LedgerEvent) -> bool:
+    """Tell whether a person had said no: then it did not run."""
+    assert isinstance(called.payload, ToolCalled)
+    return any(
+        isinstance(event.payload, Approval)
+        and event.payload.answer == "no"
+        and event.payload.call_id == called.payload.call_id
+        and (event.slot_uid, event.turn_id) == (called.slot_uid, called.turn_id)
+        for event in recorder.mirror.events
     )
 
 
