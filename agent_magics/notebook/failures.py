@@ -45,7 +45,7 @@ class Failures:
         """Take a look at a cell that has ended."""
         error = result.error_before_exec or result.error_in_exec
         source = getattr(result.info, "raw_cell", None)
-        if not isinstance(source, str):
+        if not isinstance(source, str) or not getattr(result.info, "store_history", False):
             return
         source = source.rstrip("\n")
         if not isinstance(error, BaseException):

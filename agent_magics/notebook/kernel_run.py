@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO, TypeVar, cast
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
+from msgspec import structs
 
 from agent_magics.core.messages import Value
 
 T = TypeVar("T")
 MAX_CAPTURED_CHARACTERS = 1_048_576
+SETTLE_TRIES, SETTLE_S = 10, 0.002
 EXIT_NOTE = "exit() does nothing in a tool; the kernel goes on.\n"
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MISSING = object()
@@ -36,11 +40,15 @@ _SHELL_STATE = (
 
 
 class Shown(Value):
-    """One thing that was displayed: MIME type -> data, as the front end got it."""
+    """One thing that was displayed: MIME type -> data, as the front end got it.
+
+    `value`: what an expression gave, where the display is one's.
+    """
 
     data: dict[str, Any]
     metadata: dict[str, Any]
     display_id: str | None = None
+    value: Any = None
 
 
 class CodeResult(Value):
@@ -48,6 +56,8 @@ class CodeResult(Value):
 
     `traceback` is plain text, empty where nothing was raised; `error` names what was raised.
     `interrupted`: the person stopped it. Output beyond 1 MiB a stream is cut, with a mark.
+    `past_python`: how many characters were seen to go through the file descriptors, which are
+    shown and not kept; 0 also where nobody can see them (a terminal).
     """
 
     stdout: str
@@ -56,6 +66,7 @@ class CodeResult(Value):
     traceback: str = ""
     error: str | None = None
     interrupted: bool = False
+    past_python: int = 0
 
 
 def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
@@ -73,6 +84,7 @@ def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
                 raised = result.error_in_exec
         except KeyboardInterrupt as error:  # it came between our lines and the code's
             raised = error
+        capture.descriptors.settle()
     return CodeResult(
         stdout=capture.stdout.text(),
         stderr=capture.stderr.text(),
@@ -80,6 +92,7 @@ def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
         traceback=_ANSI.sub("", "\n".join(capture.traceback)),
         error=None if raised is None else type(raised).__name__,
         interrupted=isinstance(raised, KeyboardInterrupt),
+        past_python=capture.descriptors.characters,
     )
 
 
@@ -95,9 +108,12 @@ class Tee:
         self._limit = limit
         self._kept: list[str] = []
         self._length = 0
+        self._only_passes = False
 
     def write(self, text: str) -> int:
         written = self._stream.write(text)
+        if self._only_passes:
+            return written
         if self._length < self._limit:
             self._kept.append(text[: self._limit - self._length])
         self._length += len(text)
@@ -106,6 +122,15 @@ class Tee:
     def writelines(self, lines: list[str]) -> None:
         for line in lines:
             self.write(line)
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Keep nothing for a while: a terminal writes displays, which are kept as such."""
+        self._only_passes = True
+        try:
+            yield
+        finally:
+            self._only_passes = False
 
     def text(self) -> str:
         """Give what was written, cut at the limit with a mark."""
@@ -117,12 +142,51 @@ class Tee:
         return getattr(self._stream, name)
 
 
+class _Descriptors:
+    """Counts what comes to a kernel's streams through their file descriptors.
+
+    ipykernel reads those on threads of its own, which write what they read to the streams.
+    """
+
+    def __init__(self, streams: tuple[TextIO, ...]) -> None:
+        self.characters = 0
+        self._streams = [s for s in streams if getattr(s, "watch_fd_thread", None) is not None]
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for stream in self._streams:
+                stack.enter_context(_replaced(stream, "write", self._counting(stream)))
+            yield
+
+    def settle(self) -> None:
+        """Let the threads read what is in their pipes; they are never far behind."""
+        waiting = [
+            handle for s in self._streams if isinstance(handle := getattr(s, "_fid", None), int)
+        ]
+        for _ in range(SETTLE_TRIES):
+            if not waiting or not select.select(waiting, [], [], 0)[0]:
+                return
+            time.sleep(SETTLE_S)
+
+    def _counting(self, stream: TextIO) -> Callable[[str], int]:
+        write, watcher = stream.write, cast("Any", stream).watch_fd_thread
+
+        def counting(text: str) -> int:
+            if threading.current_thread() is watcher:
+                self.characters += len(text)
+            return write(text)
+
+        return counting
+
+
 class _Capture:
     """Everything that is put in place around one run, and taken away after it."""
 
     def __init__(self, shell: InteractiveShell, *, is_silent: bool = False) -> None:
         self.shell = shell
         self.is_silent = is_silent
+        self.descriptors = _Descriptors((sys.stdout, sys.stderr))
         self.stdout = Tee(sys.stdout)
         self.stderr = Tee(sys.stderr)
         self.displays: list[Shown] = []
@@ -133,6 +197,7 @@ class _Capture:
     def installed(self) -> Iterator[None]:
         shell = cast("Any", self.shell)
         with ExitStack() as stack:
+            stack.enter_context(self.descriptors.counted())
             for place, name, value in (
                 (sys, "stdout", self.stdout),
                 (sys, "stderr", self.stderr),
@@ -161,7 +226,10 @@ class _Capture:
         formatter = cast("Any", self.shell.display_formatter)
         data, metadata = formatter.format(value)
         if data:  # empty: the value displayed itself
+            before = len(self.displays)
             cast("Any", self.shell.display_pub).publish(data=data, metadata=metadata)
+            for at in range(before, len(self.displays)):
+                self.displays[at] = structs.replace(self.displays[at], value=value)
 
     def _publishing(self, publish: Callable[..., None]) -> Callable[..., None]:
         def publish_and_keep(
@@ -170,9 +238,12 @@ class _Capture:
             *args: Any,
             **kwargs: Any,
         ) -> None:
-            if threading.current_thread() is self._thread:
-                self._keep_display(data, metadata or {}, **kwargs)
-            publish(data, metadata, *args, **kwargs)
+            if threading.current_thread() is not self._thread:
+                publish(data, metadata, *args, **kwargs)
+                return
+            self._keep_display(data, metadata or {}, **kwargs)
+            with self.stdout.passing():
+                publish(data, metadata, *args, **kwargs)
 
         return publish_and_keep
 

@@ -30,12 +30,12 @@ _KEY_SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\bsk-[\w-]{16,}|\b(?:gsk|hf|gh[pousr]|github_pat)_\w{20,}|\bglpat-[\w-]{16,}"
     r"|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
-    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
+    r"|\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10,}"
     r"|(?<=://)[^\s/:@\"']{1,100}:[^\s/@\"']{1,200}(?=@)",
     re.DOTALL,
 )
 _ASSIGNED = re.compile(
-    r"(?P<name>\w+)(?P<between>[\"']?\]?[ \t]*[:=][ \t]*[rbfuRBFU]{0,2})"
+    r"(?<!\w)(?P<name>\w{1,100})(?!\w)(?P<between>[\"']?\]?[ \t]*[:=][ \t]*[rbfuRBFU]{0,2})"
     r"(?P<quote>\"\"\"|'''|\"|')(?P<text>.*?)(?P=quote)",
     re.DOTALL,
 )
