@@ -59,8 +59,9 @@ def words_of(message: Message) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One summary: the facts that the request had, and what was written."""
+    """One summary: what was asked, the facts that the request had, and what was written."""
 
+    request: ChatRequest
     previous: frozenset[str]
     given: frozenset[str]
     text: str
@@ -84,8 +85,14 @@ class Summariser:
         facts = [*(fact for fact in previous if fact not in set(given)), *given]
         limit = None if self.is_unlimited else request.params.max_tokens
         text = _written(facts if limit is None else _newest(facts, limit))
-        made = Summary(previous=frozenset(previous), given=frozenset(given), text=text)
-        self.summaries.append(made)
+        self.summaries.append(
+            Summary(
+                request=request,
+                previous=frozenset(previous),
+                given=frozenset(given),
+                text=text,
+            )
+        )
         return {"text": text, "chunks": 1}
 
 

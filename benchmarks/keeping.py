@@ -82,6 +82,7 @@ async def replay(
     script: Script,
     *,
     window: int,
+    context_limit: int | None = None,
     compaction: CompactionConfig | None = None,
     compact_every: int | None = None,
 ) -> Chain:
@@ -93,6 +94,7 @@ async def replay(
 
     config = AgentConfig(
         default_model="scripted:bench",
+        context_limit=context_limit,
         compaction=compaction or CompactionConfig(),
         session_memory_tools=False,
     )

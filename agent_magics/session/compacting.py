@@ -177,7 +177,7 @@ class Compactor:
         request = summary_request(
             plan,
             model=writer.name,
-            window=writer.context_window or before.limits.window,
+            window=self._window_of(writer, before.limits),
             instructions=instructions,
             prompt=self.config.compact_prompt,
         )
@@ -271,6 +271,13 @@ class Compactor:
             reason,
             type(error).__name__,
         )
+
+    def _window_of(self, writer: ModelInfo, limits: Limits) -> int:
+        """Give the summarising model's window, as small as any limit of it (D 30)."""
+        if writer.spec == self.model.spec:
+            return limits.window
+        told = (writer.context_window, self.builder.learnt_windows.get(writer.spec))
+        return min((tokens for tokens in told if tokens), default=limits.window)
 
     async def _summary(
         self,

@@ -22,6 +22,7 @@ from agent_magics.context.compaction import (
 from agent_magics.context.projection import project
 from agent_magics.context.prompt import SUMMARY_HEADINGS, render_summary
 from agent_magics.context.source import head_and_tail, item_of
+from agent_magics.context.tokens import count_message
 from agent_magics.context.view import View, turns_of
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
@@ -231,3 +232,16 @@ def test_no_fact_is_lost_without_a_record(recording: list[Conversation]) -> None
     assert any(source.omitted for source in sources)
     assert any(source.shortened for source in sources)
     assert "lost without a record" not in set(fates_of(chain).values())
+
+
+@pytest.mark.req("C10", "dec30")
+def test_a_summary_is_asked_for_within_the_limits_of_its_model(
+    recording: list[Conversation],
+) -> None:
+    """A model that tells a large window, in a session with a small one: no request is over it."""
+    chain = asyncio.run(replay(script_of(recording), window=128_000, context_limit=8_000))
+    assert len(chain.summariser.summaries) > 3
+    for summary in chain.summariser.summaries:
+        asked = summary.request
+        assert asked.params.max_tokens is not None
+        assert sum(map(count_message, asked.messages)) + asked.params.max_tokens <= 8_000
