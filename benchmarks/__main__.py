@@ -7,11 +7,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import appending, growing, keeping, lasting, loading, projecting, streaming
+from benchmarks import (
+    appending,
+    dispatching,
+    growing,
+    keeping,
+    lasting,
+    loading,
+    projecting,
+    streaming,
+)
 from benchmarks.table import Row, render
 
 BENCHMARKS = {
     "append": appending.rows,
+    "dispatch": dispatching.rows,
     "grow": growing.rows,
     "last": lasting.rows,
     "load": loading.rows,
