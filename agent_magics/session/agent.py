@@ -60,7 +60,7 @@ from agent_magics.session.loop import background_loop, hops
 from agent_magics.session.memory_tools import MEMORY_TOOL_NAMES
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
-from agent_magics.session.plugins import Plugins, Registered
+from agent_magics.session.plugins import OnFault, Plugins, Registered
 from agent_magics.session.record import Recorder
 from agent_magics.session.recovery import set_right
 from agent_magics.session.session import Session
@@ -121,10 +121,18 @@ class AgentBuilder:
         return self
 
     def register_plugin(
-        self, plugin: Plugin, config: Mapping[str, Any] | None = None
+        self,
+        plugin: Plugin,
+        config: Mapping[str, Any] | None = None,
+        *,
+        on_fault: OnFault | None = None,
     ) -> AgentBuilder:
-        """Add a plugin, started by `build`; its hooks get `config` with every payload (E14)."""
-        self._plugins.append(Registered(plugin, dict(config or {})))
+        """Add a plugin, started by `build`; its hooks get `config` with every payload (E14).
+
+        A plugin that can't start fails the build; with `on_fault`, that gets the sentence and the
+        agent is built without it.
+        """
+        self._plugins.append(Registered(plugin, dict(config or {}), on_fault))
         return self
 
     def register_approver(self, approver: Approver) -> AgentBuilder:

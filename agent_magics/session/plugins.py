@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from agent_magics.core.errors import (
+    BuildError,
     NameConflict,
     PluginHookContractViolation,
     PluginInitFailed,
@@ -56,11 +57,18 @@ class PluginBase:
         """Free what `initialize` took."""
 
 
+OnFault = Callable[[str], None]
+
+
 class Registered(NamedTuple):
-    """A plugin and the settings it was registered with."""
+    """A plugin, its settings, and what to do with the sentence where it can't start.
+
+    `on_fault` None: the build fails. Else the agent is built without the plugin.
+    """
 
     plugin: Plugin
     config: dict[str, Any]
+    on_fault: OnFault | None = None
 
 
 class Plugins:
@@ -68,8 +76,15 @@ class Plugins:
 
     def __init__(self) -> None:
         self.hooks = HookRegistry()
-        self.descriptors: tuple[PluginDescriptor, ...] = ()
-        self._started: list[tuple[PluginDescriptor, Plugin]] = []
+        self._started: list[_Starting] = []
+
+    @property
+    def descriptors(self) -> tuple[PluginDescriptor, ...]:
+        """What the plugins are called, in their order."""
+        descriptors: tuple[PluginDescriptor, ...] = clean_value(
+            tuple(each.descriptor for each in self._started)
+        )
+        return descriptors
 
     async def start(self, registered: Sequence[Registered]) -> None:
         """Initialise all in order, then let each tap its hooks.
@@ -77,59 +92,92 @@ class Plugins:
         Where one fails, those before it are shut down in reverse. Raises `NameConflict`,
         `PluginInitFailed`, and `PluginHookContractViolation` with all that was wrong.
         """
-        described = [(_described(each.plugin), each) for each in registered]
-        ids = [descriptor.plugin_id for descriptor, _ in described]
-        for plugin_id in ids:
-            if ids.count(plugin_id) > 1:
-                raise NameConflict("plugin", plugin_id)
+        starting = _named(registered)
         try:
-            for descriptor, (plugin, config) in described:
-                await _initialise(descriptor, plugin, config)
-                self._started.append((descriptor, plugin))
-            self._apply_all(described)
+            for each in starting:
+                if await each.initialise():
+                    self._started.append(each)
+            await self._apply()
         except BaseException:  # cancelled, too: what was started is shut down
             await self.shutdown()
             raise
-        self.descriptors = clean_value(tuple(descriptor for descriptor, _ in described))
 
     async def shutdown(self) -> None:
         """Shut all down in reverse; what one raises is logged, and the next has its turn."""
         while self._started:
-            descriptor, plugin = self._started.pop()
-            try:
-                await settled(plugin.shutdown())
-            except BaseException as error:
-                if is_our_cancel(error):
-                    raise
-                _log.warning(
-                    "plugin %s failed at its shutdown: %s", descriptor.plugin_id, said_by(error)
-                )
+            await self._started.pop().shut_down()
 
-    def _apply_all(self, described: Sequence[tuple[PluginDescriptor, Registered]]) -> None:
+    async def _apply(self) -> None:
         violations: list[PluginHookContractViolation] = []
-        for descriptor, (plugin, config) in described:
-            tapping = _Tapping(descriptor, config, self.hooks)
-            try:
-                plugin.apply(tapping)
-            except PluginHookContractViolation as violation:
-                tapping.note(violation)
-            except BaseException as error:
-                raise PluginInitFailed(descriptor.plugin_id, said_by(error)) from error
-            violations += tapping.close()
+        for each in tuple(self._started):
+            faults = each.apply()
+            if faults and each.on_fault is not None:
+                self._started.remove(each)
+                await each.shut_down()
+                each.on_fault(PluginHookContractViolation.of_all(faults).message)
+            elif faults:
+                violations += faults
+            else:
+                each.tapping.register(self.hooks)
         if violations:
             raise PluginHookContractViolation.of_all(violations)
+
+
+class _Starting:
+    """One plugin on its way into an agent."""
+
+    def __init__(self, registered: Registered, descriptor: PluginDescriptor) -> None:
+        self.descriptor = descriptor
+        self.plugin, self.config, self.on_fault = registered
+        self.tapping = _Tapping(descriptor, self.config)
+
+    async def initialise(self) -> bool:
+        """Tell whether the plugin has started; raises `PluginInitFailed` where it must have."""
+        try:
+            await settled(self.plugin.initialize(dict(self.config)))
+        except BaseException as error:
+            if is_our_cancel(error):
+                raise
+            failed = PluginInitFailed(self.descriptor.plugin_id, said_by(error))
+            if self.on_fault is None:
+                raise failed from error
+            self.on_fault(failed.message)
+            return False
+        return True
+
+    def apply(self) -> list[PluginHookContractViolation]:
+        """Let the plugin tap its hooks, and give what it did wrong; raises `PluginInitFailed`."""
+        try:
+            self.plugin.apply(self.tapping)
+        except PluginHookContractViolation as violation:
+            self.tapping.note(violation)
+        except BaseException as error:
+            if self.on_fault is None:
+                raise PluginInitFailed(self.descriptor.plugin_id, said_by(error)) from error
+            self.tapping.note(
+                PluginHookContractViolation(self.descriptor.plugin_id, said_by(error))
+            )
+        return self.tapping.close()
+
+    async def shut_down(self) -> None:
+        """Shut the plugin down; what it raises is logged."""
+        try:
+            await settled(self.plugin.shutdown())
+        except BaseException as error:
+            if is_our_cancel(error):
+                raise
+            _log.warning(
+                "plugin %s failed at its shutdown: %s", self.descriptor.plugin_id, said_by(error)
+            )
 
 
 class _Tapping:
     """What a plugin's `apply` is given; closed once it has returned."""
 
-    def __init__(
-        self, descriptor: PluginDescriptor, config: dict[str, Any], hooks: HookRegistry
-    ) -> None:
+    def __init__(self, descriptor: PluginDescriptor, config: dict[str, Any]) -> None:
         self._descriptor = descriptor
         self._config = config
-        self._hooks = hooks
-        self._tapped: set[HookEvent] = set()
+        self._tapped: list[tuple[HookEvent, HookHandler]] = []
         self._violations: list[PluginHookContractViolation] = []
         self._is_closed = False
 
@@ -144,15 +192,7 @@ class _Tapping:
             violation = PluginHookContractViolation(self._descriptor.plugin_id, fault)
             self.note(violation)
             raise violation
-        self._tapped.add(event)
-        self._hooks.register(
-            event,
-            HookEntry(
-                plugin_id=self._descriptor.plugin_id,
-                plugin_config=dict(self._config),
-                handler=handler,
-            ),
-        )
+        self._tapped.append((event, handler))
 
     def note(self, violation: PluginHookContractViolation) -> None:
         """Keep what was wrong, also where the plugin swallows it."""
@@ -162,14 +202,27 @@ class _Tapping:
     def close(self) -> list[PluginHookContractViolation]:
         """Take no more taps, say which hooks were declared and not tapped, give what was wrong."""
         self._is_closed = True
+        tapped = {event for event, _ in self._tapped}
         for event in self._descriptor.tapped_hooks:
-            if event not in self._tapped:
+            if event not in tapped:
                 _log.warning(
                     "plugin %s declares the hook %s and doesn't tap it",
                     self._descriptor.plugin_id,
                     event,
                 )
         return self._violations
+
+    def register(self, hooks: HookRegistry) -> None:
+        """Put what was tapped behind what is there."""
+        for event, handler in self._tapped:
+            hooks.register(
+                event,
+                HookEntry(
+                    plugin_id=self._descriptor.plugin_id,
+                    plugin_config=dict(self._config),
+                    handler=handler,
+                ),
+            )
 
     def _fault(self, event: HookEvent, handler: HookHandler) -> str | None:
         if self._is_closed:
@@ -183,8 +236,24 @@ class _Tapping:
         return None
 
 
+def _named(registered: Sequence[Registered]) -> list[_Starting]:
+    """Read the descriptors, once; raises `NameConflict` and `PluginInitFailed`."""
+    named: dict[str, _Starting] = {}
+    for each in registered:
+        try:
+            descriptor = _described(each.plugin)
+            if descriptor.plugin_id in named:
+                raise NameConflict("plugin", descriptor.plugin_id)
+        except BuildError as error:
+            if each.on_fault is None:
+                raise
+            each.on_fault(error.message)
+        else:
+            named[descriptor.plugin_id] = _Starting(each, descriptor)
+    return list(named.values())
+
+
 def _described(plugin: Plugin) -> PluginDescriptor:
-    """Read a plugin's descriptor, once."""
     try:
         descriptor: object = plugin.descriptor
     except BaseException as error:
@@ -194,12 +263,3 @@ def _described(plugin: Plugin) -> PluginDescriptor:
     if not descriptor.plugin_id.strip():
         raise PluginInitFailed(type(plugin).__name__, "its plugin_id is blank.")
     return descriptor
-
-
-async def _initialise(descriptor: PluginDescriptor, plugin: Plugin, config: dict[str, Any]) -> None:
-    try:
-        await settled(plugin.initialize(dict(config)))
-    except BaseException as error:
-        if is_our_cancel(error):
-            raise
-        raise PluginInitFailed(descriptor.plugin_id, said_by(error)) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +211,34 @@ def test_a_plugin_that_has_no_name_can_not_start(descriptor: Any, says: str) -> 
     plugin.descriptor = descriptor
     with pytest.raises(PluginInitFailed, match=f'"Told" could not start: .*{says}'):
         asyncio.run(builder(plugin).build())
+
+
+@pytest.mark.req("E14", "P8")
+@pytest.mark.parametrize(
+    ("plugin", "says"),
+    [
+        (lambda log: Told("bad", log, fails_at="initialize"), "could not start: .*no such file"),
+        (lambda log: Told("bad", log, fails_at="apply"), "no such file"),
+        (lambda log: Told("bad", log, taps=("turn_end",)), "it tapped turn_end"),
+        (lambda log: Told("a", log), 'Two plugins are called "a"'),
+        (lambda log: Told(" ", log), "plugin_id is blank"),
+    ],
+    ids=["initialize", "apply", "taps", "same id", "no id"],
+)
+def test_an_optional_plugin_that_can_not_start_is_left_out(plugin: Any, says: str) -> None:
+    """Its sentence is told, the others work, and it is shut down where it had started."""
+    log: list[str] = []
+    faults: list[str] = []
+    made = builder(Told("a", log)).register_plugin(plugin(log), on_fault=faults.append)
+
+    async def scene() -> None:
+        async with await made.register_plugin(Told("c", log)).build() as agent:
+            assert [each.plugin_id for each in agent.plugins] == ["a", "c"]
+
+    asyncio.run(scene())
+    (fault,) = faults
+    assert re.search(says, fault)
+    assert ("bad shutdown" in log) == ("bad apply" in log)
 
 
 class Guard(PluginBase):
