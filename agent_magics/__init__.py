@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         TurnOutcome,
     )
     from agent_magics.ledger.store import SqlStore
+    from agent_magics.providers.anthropic import Anthropic
     from agent_magics.providers.embedded import EmbeddedProvider
     from agent_magics.providers.openai import OpenAICompatible
     from agent_magics.providers.scripted import ScriptedProvider
@@ -90,6 +91,7 @@ _HOMES = {
     ),
     "agent_magics.ledger.store": ("SqlStore",),
     "agent_magics.providers.embedded": ("EmbeddedProvider",),
+    "agent_magics.providers.anthropic": ("Anthropic",),
     "agent_magics.providers.openai": ("OpenAICompatible",),
     "agent_magics.providers.scripted": ("ScriptedProvider",),
     "agent_magics.session.agent": ("Agent", "AgentBuilder"),
@@ -107,6 +109,7 @@ __all__ = [
     "AgentConfig",
     "AgentError",
     "AgentEvent",
+    "Anthropic",
     "ApprovalAnswer",
     "ApprovalRequest",
     "CancelToken",

@@ -10,6 +10,7 @@ Variables (all optional):
 `AGENT_MAGICS_MCP`       the file that names MCP servers, or `off`
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`   as OpenAI's own tools read them
 `AGENT_MAGICS_OPENAI_MODEL`           the model that a key alone means
+`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `AGENT_MAGICS_ANTHROPIC_MODEL`   the same for Anthropic
 `AGENT_MAGICS_KEY_<HOST>`             the key of `openai:name@https://host/v1` (`HOST_EXAMPLE_ORG`)
 `OLLAMA_HOST`, `AGENT_MAGICS_LMSTUDIO_URL`, `AGENT_MAGICS_LLAMACPP_URL`, `LLAMA_API_KEY`
 `AGENT_MAGICS_CONNECT_S`, `AGENT_MAGICS_FIRST_TOKEN_S`, `AGENT_MAGICS_BETWEEN_TOKENS_S`   seconds
@@ -26,29 +27,34 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
 
+if TYPE_CHECKING:  # it loads httpx
+    from agent_magics.providers.wire import Timeouts
+
 APP = "agent-magics"
 AUTO = "auto"
 OFF = "off"
 DEFAULT_OPENAI_MODEL = "gpt-5-mini"
+DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 OPENAI_URL = "https://api.openai.com/v1"
 PROBE_S = 2.0
-PROVIDER_IDS = ("openai", "ollama", "lmstudio", "llamacpp", "embedded", "scripted")
+PROVIDER_IDS = ("openai", "anthropic", "ollama", "lmstudio", "llamacpp", "embedded", "scripted")
 LOCAL_IDS = ("ollama", "lmstudio", "llamacpp")
 EMBEDDED_SPEC = "embedded:smollm2-135m"
 NO_MODEL = "none:found"  # what a session is built on where there is no model
 REMEDIES = (
-    'set OPENAI_API_KEY, start Ollama, or run "%agent model pull" for the small demo model (93 MB).'
+    'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or run "%agent model pull" for the'
+    " small demo model (93 MB)."
 )
 REMEDIES_WITHOUT_RUNTIME = (
-    'set OPENAI_API_KEY, start Ollama, or install "agent-magics[local]" and run'
-    ' "%agent model pull" for the small demo model (93 MB).'
+    'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or install "agent-magics[local]" and'
+    ' run "%agent model pull" for the small demo model (93 MB).'
 )
 
 _PATH_LIKE = re.compile(r"[/\\~.]|[A-Za-z]:[/\\]")
@@ -164,7 +170,9 @@ def expected_model(environ: Environ, name: str | None = None) -> str | None:
     if named:
         spec = _complete(named, environ)
         return spec if ":" in spec else None
-    return _openai_spec(environ) if _has_openai(environ) else None
+    if _has_openai(environ):
+        return _openai_spec(environ)
+    return _anthropic_spec(environ) if _has_anthropic(environ) else None
 
 
 def model_label(environ: Environ, name: str | None = None) -> str:
@@ -203,6 +211,8 @@ async def resolve_model(name: str | None, *, environ: Environ, probe: bool = Tru
     if _has_openai(environ):
         spec = _openai_spec(environ) or await _first_of("openai", environ)
         return Choice(spec=spec or f"openai:{DEFAULT_OPENAI_MODEL}", why="key")
+    if _has_anthropic(environ):
+        return Choice(spec=_anthropic_spec(environ), why="key")
     if probe:
         for reached in await asyncio.gather(*(_reach(p) for p in _local(environ))):
             if reached.models:
@@ -216,14 +226,15 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
     """Make every provider there is; none of them connects, starts or loads anything yet.
 
     `openai:NAME`, `openai:NAME@http://host/v1` for any server that speaks the same,
+    `anthropic:NAME`,
     `ollama:NAME`, `lmstudio:NAME`, `llamacpp:NAME` for a running server,
     `llamacpp:/path/model.gguf` for a file, `embedded:smollm2-135m`, `scripted:path.yaml`.
     """
     from agent_magics.providers.embedded import EmbeddedProvider  # noqa: PLC0415 - loads httpx
     from agent_magics.providers.scripted import ScriptedProvider  # noqa: PLC0415 - as above
 
-    hosted = _openai_provider(environ)
-    return (hosted, *_local(environ), EmbeddedProvider(None), ScriptedProvider())
+    hosted = (_openai_provider(environ), _anthropic_provider(environ))
+    return (*hosted, *_local(environ), EmbeddedProvider(None), ScriptedProvider())
 
 
 async def reachable(environ: Environ) -> tuple[Reachable, ...]:
@@ -232,13 +243,11 @@ async def reachable(environ: Environ) -> tuple[Reachable, ...]:
     Local servers are asked at the same time, two seconds each at most.
     """
     local = await asyncio.gather(*(_reach(provider) for provider in _local(environ)))
-    has_key = _has_openai(environ)
-    hosted = Reachable(
-        provider="openai",
-        is_ready=has_key,
-        note="key found" if has_key else "no key: set OPENAI_API_KEY",
+    hosted = (
+        _hosted_line("openai", "OPENAI_API_KEY", has_key=_has_openai(environ)),
+        _hosted_line("anthropic", "ANTHROPIC_API_KEY", has_key=_has_anthropic(environ)),
     )
-    return (_embedded_line(), *local, hosted)
+    return (_embedded_line(), *local, *hosted)
 
 
 def embedded_is_ready() -> bool:
@@ -246,6 +255,11 @@ def embedded_is_ready() -> bool:
     from agent_magics.providers.weights import find_weights  # noqa: PLC0415 - not at load
 
     return _has_runtime() and find_weights() is not None
+
+
+def _hosted_line(provider: str, variable: str, *, has_key: bool) -> Reachable:
+    note = "key found" if has_key else f"no key: set {variable}"
+    return Reachable(provider=provider, is_ready=has_key, note=note)
 
 
 def _embedded_line() -> Reachable:
@@ -282,6 +296,8 @@ def _complete(name: str, environ: Environ) -> str:
         return EMBEDDED_SPEC
     if bare == "openai":
         return _openai_spec(environ) or "openai"
+    if bare == "anthropic":
+        return _anthropic_spec(environ)
     return name.strip()
 
 
@@ -315,18 +331,35 @@ async def _reach(provider: Provider, within_s: float = PROBE_S) -> Reachable:
 
 def _openai_provider(environ: Environ) -> Provider:
     from agent_magics.providers.openai import openai  # noqa: PLC0415 - loads httpx
-    from agent_magics.providers.wire import Timeouts  # noqa: PLC0415 - as above
 
-    keys, settings = Keys(environ), Settings.read(environ)
+    keys = Keys(environ)
     return openai(
         lambda: keys.find("OPENAI_API_KEY"),
         base_url=_set(environ, "OPENAI_BASE_URL"),
         key_for=keys.find_for,
-        timeouts=Timeouts(
-            connect_s=settings.connect_s,
-            first_token_s=settings.first_token_s,
-            between_tokens_s=settings.between_tokens_s,
-        ),
+        timeouts=_timeouts(environ),
+    )
+
+
+def _anthropic_provider(environ: Environ) -> Provider:
+    from agent_magics.providers.anthropic import anthropic  # noqa: PLC0415 - loads httpx
+
+    keys = Keys(environ)
+    return anthropic(
+        lambda: keys.find("ANTHROPIC_API_KEY"),
+        base_url=_set(environ, "ANTHROPIC_BASE_URL"),
+        timeouts=_timeouts(environ),
+    )
+
+
+def _timeouts(environ: Environ) -> Timeouts:
+    from agent_magics.providers.wire import Timeouts  # noqa: PLC0415 - loads httpx
+
+    settings = Settings.read(environ)
+    return Timeouts(
+        connect_s=settings.connect_s,
+        first_token_s=settings.first_token_s,
+        between_tokens_s=settings.between_tokens_s,
     )
 
 
@@ -370,6 +403,16 @@ def _openai_spec(environ: Environ) -> str | None:
     base_url = _set(environ, "OPENAI_BASE_URL")
     is_elsewhere = base_url is not None and base_url.rstrip("/") != OPENAI_URL
     return None if is_elsewhere else f"openai:{DEFAULT_OPENAI_MODEL}"
+
+
+def _has_anthropic(environ: Environ) -> bool:
+    return bool(_set(environ, "ANTHROPIC_API_KEY") or _set(environ, "ANTHROPIC_BASE_URL"))
+
+
+def _anthropic_spec(environ: Environ) -> str:
+    """Name the model that a key of Anthropic means."""
+    chosen = _set(environ, "AGENT_MAGICS_ANTHROPIC_MODEL")
+    return f"anthropic:{chosen or DEFAULT_ANTHROPIC_MODEL}"
 
 
 def _has_runtime() -> bool:

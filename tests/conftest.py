@@ -14,7 +14,14 @@ from tests.req_report import report_of
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "AGENT_MAGICS_"
-FOREIGN_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "JPY_SESSION_NAME")
+FOREIGN_VARIABLES = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "OLLAMA_HOST",
+    "JPY_SESSION_NAME",
+)
 
 
 # A busy machine is no failure; `--hypothesis-profile=fast` is for the daily loop.

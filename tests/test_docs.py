@@ -54,7 +54,9 @@ def test_every_variable_is_documented() -> None:
     """Each environment variable that the settings read stands in a page."""
     pages = "\n".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
     named = set(
-        re.findall(r"\b(?:AGENT_MAGICS|OPENAI|OLLAMA|LLAMA)_[A-Z_]+", settings.__doc__ or "")
+        re.findall(
+            r"\b(?:AGENT_MAGICS|OPENAI|ANTHROPIC|OLLAMA|LLAMA)_[A-Z_]+", settings.__doc__ or ""
+        )
     )
     assert "AGENT_MAGICS_MODEL" in named
     assert {name for name in named if name not in pages} == set()

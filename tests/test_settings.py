@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
+from agent_magics.providers.anthropic import Anthropic
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
 from agent_magics.settings import (
+    DEFAULT_ANTHROPIC_MODEL,
     DEFAULT_OPENAI_MODEL,
     PROVIDER_IDS,
     Choice,
@@ -140,6 +142,28 @@ def test_key_comes_second() -> None:
     assert mine.spec == "openai:gpt-x"
 
 
+@pytest.mark.req("P2")
+def test_a_key_of_anthropic_comes_after_one_of_openai() -> None:
+    """Its default model can be set; an address alone is enough, as behind a gateway."""
+    default = f"anthropic:{DEFAULT_ANTHROPIC_MODEL}"
+    assert chosen(ANTHROPIC_API_KEY="k") == Choice(spec=default, why="key")
+    assert chosen(ANTHROPIC_BASE_URL="http://gate.test").spec == default
+    mine = chosen(ANTHROPIC_API_KEY="k", AGENT_MAGICS_ANTHROPIC_MODEL="claude-x")
+    assert mine.spec == "anthropic:claude-x"
+    assert chosen(ANTHROPIC_API_KEY="k", OPENAI_API_KEY="k").spec.startswith("openai:")
+    assert chosen("anthropic").spec == default
+
+
+@pytest.mark.req("P2", "dec63")
+def test_the_settings_reach_anthropic() -> None:
+    """Its address and key come from the variables that its own tools read."""
+    environ = {"ANTHROPIC_BASE_URL": "http://gate.test:81", "ANTHROPIC_API_KEY": "k"}
+    provider, model = ProviderRegistry(providers_for(environ)).resolve("anthropic:claude-x")
+    assert isinstance(provider, Anthropic)
+    assert (str(provider.endpoint.base_url), model) == ("http://gate.test:81/v1", "claude-x")
+    assert provider.endpoint.api_key == "k"
+
+
 def test_other_base_url_is_asked_for_its_first_model() -> None:
     """OpenAI's default would not be there."""
     with serving(lists("text-embedding-x", "their-model")) as local:
@@ -187,8 +211,8 @@ def test_no_model_says_what_to_do() -> None:
     with pytest.raises(NoModel) as caught:
         chosen()
     assert caught.value.message == (
-        'No model answers: set OPENAI_API_KEY, start Ollama, or run "%agent model pull" for the'
-        " small demo model (93 MB)."
+        "No model answers: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or run"
+        ' "%agent model pull" for the small demo model (93 MB).'
     )
 
 
@@ -211,6 +235,12 @@ def test_bare_local_provider_means_its_first_model() -> None:
         ({"OPENAI_API_KEY": "k"}, "openai:gpt-5-mini", "openai:gpt-5-mini"),
         ({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://x/v1"}, None,
          "model: found at first use"),
+        ({"ANTHROPIC_API_KEY": "k", "AGENT_MAGICS_ANTHROPIC_MODEL": "claude-x"},
+         "anthropic:claude-x", "anthropic:claude-x"),
+        ({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, "openai:gpt-5-mini",
+         "openai:gpt-5-mini"),
+        ({"AGENT_MAGICS_MODEL": "anthropic"}, f"anthropic:{DEFAULT_ANTHROPIC_MODEL}",
+         f"anthropic:{DEFAULT_ANTHROPIC_MODEL}"),
         ({"AGENT_MAGICS_MODEL": "ollama:q"}, "ollama:q", "ollama:q"),
         ({"AGENT_MAGICS_MODEL": "embedded"}, "embedded:smollm2-135m",
          "smollm2-135m (demo model, on this machine)"),
@@ -270,6 +300,7 @@ def test_reachable_says_what_could_be_used(no_weights: Path) -> None:
     assert lines["ollama"].note == f"2 models at 127.0.0.1:{local.server_port}"
     assert lines["embedded"].note == 'not here: run "%agent model pull" (93 MB)'
     assert lines["openai"].note == "no key: set OPENAI_API_KEY"
+    assert lines["anthropic"].note == "no key: set ANTHROPIC_API_KEY"
     assert not lines["lmstudio"].is_ready
 
 

@@ -28,7 +28,7 @@ from tests.notebook.conftest import Notebook
         ("undo now", "%agent undo can't use 'now'."),
         ("undo --slot other", "%agent undo can't use '--slot other'."),
         ("model nonsense", "'nonsense' names no provider: write PROVIDER:NAME, as in %agent model"),
-        ("model gpt-4.1-mini", "%agent model openai:gpt-4.1-mini, or one of openai, ollama, "),
+        ("model gpt-4.1-mini", "%agent model openai:gpt-4.1-mini, or one of openai, anthropic, "),
         ("model opnai", "'opnai' is no model. Did you mean %agent model openai?"),
         ("model pul", "Did you mean %agent model pull?"),
         ("model pull now", "'pull now'"),
