@@ -70,10 +70,15 @@ def write(path: str = "a", **more: Any) -> tuple[str, dict[str, Any]]:
     return "write_file", {"path": path, **more}
 
 
+def answers(session: Session) -> list[ToolAnswered]:
+    """The results of a session's calls, in the order of the ledger."""
+    payloads = [event.payload for event in session.history()]
+    return [payload for payload in payloads if isinstance(payload, ToolAnswered)]
+
+
 def results(session: Session) -> list[str]:
     """What the calls of a session got, in the order of the ledger."""
-    payloads = [event.payload for event in session.history()]
-    return [p.output.content for p in payloads if isinstance(p, ToolAnswered)]
+    return [answer.output.content for answer in answers(session)]
 
 
 async def stored(path: Path, session: Session) -> tuple[LedgerEvent, ...]:

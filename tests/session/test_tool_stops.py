@@ -11,11 +11,12 @@ import pytest
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.config import AgentConfig, SessionConfig
+from agent_magics.core.errors import StorageError
 from agent_magics.core.events import Approval, LedgerEvent, ToolAnswered, ToolCalled
 from agent_magics.core.hooks import HookPayload
 from agent_magics.core.messages import Assistant, ToolResult
 from agent_magics.core.ports import Change, Lease, SessionState
-from agent_magics.core.turns import AgentEvent, Cancelled, Completed, TurnOutcome
+from agent_magics.core.turns import AgentEvent, Cancelled, Completed, Failed, TurnOutcome
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent, AgentBuilder
@@ -46,10 +47,20 @@ class Main:
 
 
 class Slow(TransientStore):
-    """A store that takes its time before and after it has written."""
+    """A store that takes its time before and after it has written; it may be full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room: int | None = None  # writes until it is full
+        self.refused = asyncio.Event()
 
     async def commit(self, lease: Lease, change: Change) -> tuple[LedgerEvent, ...]:
         await steps(1)
+        if self.room is not None:
+            if self.room == 0:
+                self.refused.set()
+                raise StorageError("The disk is full.")
+            self.room -= 1
         written = await super().commit(lease, change)
         await steps(1)
         return written
@@ -81,10 +92,11 @@ class Play:
         self.store = Slow()
 
     async def agent(self, *answers: Any) -> Agent:
+        self.provider = ScriptedProvider(list(answers))
         builder = AgentBuilder(
             AgentConfig(default_model="scripted:x", session_memory_tools=False), on_main=Main()
         )
-        builder.register_model_provider(ScriptedProvider(list(answers)))
+        builder.register_model_provider(self.provider)
         builder.register_session_storage(self.store)
         builder.register_plugin(Watcher()).register_approver(Yes())
         for each in self._tools():
@@ -236,3 +248,54 @@ def test_a_second_stop_at_every_step(later: int) -> None:
             assert count < LIMIT
 
     asyncio.run(background_loop().hop(scene))
+
+
+async def play_full(room: int) -> bool:
+    """Take a turn with a store that is full after some writes; tell whether it was ever full."""
+    stage = Play()
+    agent = await stage.agent(*SCRIPT, "on we go")
+    session = await agent.new_session(SessionConfig(session_id="s"))
+    stage.store.room = room
+    turn = await session.send_message("go")
+    asked: list[int] = []
+    watching = asyncio.ensure_future(_when_full(stage, asked))
+    outcome = await turn.join()
+    watching.cancel()
+    if isinstance(outcome, Completed):
+        await agent.shutdown()
+        return False
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "STORAGE_ERROR"
+    assert asked == [len(stage.provider.requests)]  # nothing was asked after it
+    ran = dict(stage.ran)
+    await steps(20)
+    assert stage.ran == ran  # and no tool runs on
+    stage.store.room = None
+    await session.close()
+    again = await agent.resume_session("s")
+    state = await stage.store.load("s")
+    assert state is not None
+    _check_ledger(state)
+    _check_request(again)
+    assert all(times == 1 for times in stage.ran.values())
+    await agent.shutdown()
+    return True
+
+
+async def _when_full(stage: Play, asked: list[int]) -> None:
+    await stage.store.refused.wait()
+    asked.append(len(stage.provider.requests))
+
+
+@pytest.mark.req("E2", "E3", "E9", "E20.7", "inv10")
+def test_a_full_disk_at_every_write() -> None:
+    """The turn fails at once, and the next open gives each call that was recorded its result."""
+
+    async def scene() -> int:
+        room = 0
+        while await play_full(room):
+            room += 1
+            assert room < LIMIT
+        return room
+
+    assert asyncio.run(background_loop().hop(scene)) > 12
