@@ -9,6 +9,7 @@ import msgspec
 from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
+from agent_magics.core.money import Price, SpendingLimit
 
 
 class EnvironmentContext(Value):
@@ -48,6 +49,8 @@ class AgentConfig(Value):
     `memory_extraction` False: memories are read and searched, none is extracted by itself (D 45).
     `approval`: whether mutating tools ask, by tool name or "*"; a slot's own goes before it.
     `session_memory_tools` False: the model can't write the session's facts (B3).
+    `max_cost_…`: a turn ends before a request once that much was spent (decision 57). `prices` by
+    model spec stand before the listed ones (P7).
     """
 
     default_model: str
@@ -71,6 +74,9 @@ class AgentConfig(Value):
     memory_extraction: bool = True
     approval: dict[str, ApprovalPolicy] = msgspec.field(default_factory=dict)
     session_memory_tools: bool = True
+    max_cost_per_turn: SpendingLimit | None = None
+    max_cost_per_session: SpendingLimit | None = None
+    prices: dict[str, Price] = msgspec.field(default_factory=dict)
 
 
 class SessionConfig(Value):

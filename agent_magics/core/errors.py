@@ -14,7 +14,7 @@ AgentError
 │       ├── ContextOverflow · StreamInterrupted
 ├── ToolError                   goes to the model as a result
 │   ├── ToolExecutionError · ToolTimeout · ToolNotFound · Interrupted
-├── MaxToolCallsExceeded · SkillNotFound
+├── MaxToolCallsExceeded · SpendingLimitReached · SkillNotFound
 ├── StoreError                  nothing was lost; mend the store or open another session
 │   ├── StorageError
 │   ├── SessionNotFound (SessionClosed) · SessionLocked (SessionReadonly)
@@ -270,6 +270,18 @@ class MaxToolCallsExceeded(AgentError):
         super().__init__(
             f"The turn asked for more than {limit} tool calls; the rest did not run."
             " Ask again to go on, or raise max_tool_calls_per_turn."
+        )
+
+
+class SpendingLimitReached(AgentError):
+    """No further request is sent (decision 57); what was said stays."""
+
+    code = "SPENDING_LIMIT_REACHED"
+
+    def __init__(self, what: str, reached: str) -> None:
+        super().__init__(
+            f"The spending limit of this {what} is reached ({reached}), so nothing more was sent."
+            f" Raise max_cost_per_{what} to go on."
         )
 
 

@@ -148,6 +148,7 @@ class Usage(Value, tag="usage"):
     """One request's cost; tokens are None where the server told none (decision 42).
 
     `estimated_input_tokens` is what our estimate said before it was sent. `digest` is C6's.
+    `cost_usd` is by the prices of that day; None where they weren't known (P7).
     """
 
     purpose: Literal["turn", "compaction", "summary", "memory", "bridge"]
@@ -162,6 +163,7 @@ class Usage(Value, tag="usage"):
     duration_ms: int = 0
     first_token_ms: int | None = None
     digest: str = ""
+    cost_usd: float | None = None
 
 
 class Retry(Value, tag="retry"):

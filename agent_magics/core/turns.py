@@ -89,6 +89,12 @@ class RetryScheduled(Value, tag="retry"):
     wait_s: float
 
 
+class TurnNotice(Value, tag="notice"):
+    """Something to show while the turn runs; it isn't kept."""
+
+    text: str
+
+
 class TurnWarning(Value, tag="warning"):
     text: str
 
@@ -140,6 +146,7 @@ TurnPayload = (
     | ContextCompacted
     | UsageReported
     | RetryScheduled
+    | TurnNotice
     | TurnWarning
     | SummaryWritten
     | SummaryFailed
@@ -166,7 +173,8 @@ class Reply(Value):
 
     `usage` sums the turn's requests (cost, never context size); None where no server told.
     `context_tokens` and `context_window` are the last request's size and limit;
-    `context_threshold` is the size past which the slot is compacted.
+    `context_threshold` is the size past which the slot is compacted. `cost_usd` is the turn's
+    price; None where a part of it isn't known.
     """
 
     text: str
@@ -180,6 +188,7 @@ class Reply(Value):
     context_tokens: int = 0
     context_window: int = 0
     context_threshold: int = 0
+    cost_usd: float | None = None
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from agent_magics.core.errors import (
     said_by,
 )
 from agent_magics.core.hooks import PluginDescriptor, SessionStarting
+from agent_magics.core.money import KnownPrices
 from agent_magics.core.ports import (
     Approver,
     Clock,
@@ -51,6 +52,7 @@ from agent_magics.core.ports import (
 from agent_magics.core.skills import Skill
 from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
+from agent_magics.providers.prices import ListedPrices
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.agent_memory import AgentMemory
 from agent_magics.session.beginning import first_change
@@ -64,7 +66,7 @@ from agent_magics.session.plugins import OnFault, Plugins, Registered
 from agent_magics.session.record import Recorder
 from agent_magics.session.recovery import set_right
 from agent_magics.session.session import Session
-from agent_magics.session.skills import SkillRegistry, checked_skills
+from agent_magics.session.skills import checked_skills
 
 Life = Literal["running", "shutting down", "shut down"]
 FORCED_PATIENCE_S = 0.5
@@ -183,7 +185,7 @@ class AgentBuilder:
         clock, ids = self._clock or SystemClock(), self._ids or RandomIds()
         memories = self._memories[0] if self._memories else None
         tools = _joined(tuple(self._tools), tuple(self._sources))
-        skills = self._checked_skills(tools)
+        skills = checked_skills(self._skills, self.tool_names() if self._skills else ())
         plugins = Plugins()
         await plugins.start(tuple(self._plugins))
         return Agent(
@@ -205,11 +207,11 @@ class AgentBuilder:
             )
         )
 
-    def _checked_skills(self, tools: ToolSource) -> SkillRegistry:
-        names = {tool.name for tool in tools()} if self._skills else set()
-        if self._config.session_memory_tools:
-            names.update(MEMORY_TOOL_NAMES)
-        return checked_skills(self._skills, names)
+    def tool_names(self) -> frozenset[str]:
+        """Name the tools that models could call now, for skills that need some."""
+        own = MEMORY_TOOL_NAMES if self._config.session_memory_tools else ()
+        named = (tool.name for tool in _joined(tuple(self._tools), tuple(self._sources))())
+        return frozenset((*own, *named))
 
     def _registry(self) -> ProviderRegistry:
         if not self._providers:
@@ -446,7 +448,9 @@ class Agent:
         return state
 
     def _recorder(self, lease: Lease, state: SessionState) -> Recorder:
-        return Recorder(self._parts.storage, lease, Mirror(state), self._parts.clock)
+        parts = self._parts
+        prices = KnownPrices(parts.config.prices, ListedPrices())
+        return Recorder(parts.storage, lease, Mirror(state), parts.clock, prices)
 
     def _owner(self) -> Owner:
         return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())

@@ -88,10 +88,15 @@ class Answer:
             cached_tokens=told.cached_tokens if told else 0,
             reasoning_tokens=told.reasoning_tokens if told else 0,
             estimated_input_tokens=self.estimated_tokens,
-            duration_ms=round((now_s - self.began_s) * 1000),
+            duration_ms=self._duration_ms(now_s),
             first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             digest=self.digest,
         )
+
+    def _duration_ms(self, now_s: float) -> int:
+        if self.done is not None and self.done.replayed_ms is not None:
+            return self.done.replayed_ms
+        return round((now_s - self.began_s) * 1000)
 
     def _reasoning(self, model: ModelInfo) -> Reasoning | None:
         if self.done is not None and self.done.reasoning is not None:

@@ -24,10 +24,12 @@ from agent_magics.core.events import (
     Rewind,
     Usage,
 )
+from agent_magics.core.money import Spent
 from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static
 from agent_magics.core.text import clean_text
 from agent_magics.session.gauge import Gauge
+from agent_magics.session.tally import spent_for
 
 
 class Mirror:
@@ -46,6 +48,7 @@ class Mirror:
         self.held: set[str] = set()
         self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
         self.gauge = Gauge()
+        self.spent = Spent()
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         self._views: dict[str, View] = {}
         self._spans: dict[str, tuple[View, tuple[TurnSpan, ...]]] = {}
@@ -164,6 +167,7 @@ class Mirror:
                     self.memory[key] = value
                 case Usage():
                     self.gauge.learn(event.payload)
+                    self.spent = self.spent.plus(spent_for(event.payload))
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
                     if key == "context_compaction" and event.slot_uid is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
@@ -24,6 +27,7 @@ from agent_magics.core.ports import (
     SessionStorage,
     Tool,
 )
+from agent_magics.providers.prices import listed_window
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.asking import describe
 from agent_magics.session.plugins import Plugins
@@ -72,6 +76,15 @@ class AgentParts:
     ids: Ids = field(default_factory=RandomIds)
 
 
+async def _whole(told: ModelInfo) -> ModelInfo:
+    """Add what is listed of a model to what its server told; unknown stays unknown (P7)."""
+    if told.context_window is not None:
+        return told
+    # Not on the loop: the first look loads the list.
+    window = await asyncio.to_thread(listed_window, told.provider, told.name)
+    return msgspec.structs.replace(told, context_window=window)
+
+
 class Models:
     """Resolves model specs and keeps what servers told of their models, for one session."""
 
@@ -96,7 +109,7 @@ class Models:
         provider, name = self._registry.resolve(spec)
         if spec not in self._told:
             with suppress(ModelError):
-                self._told[spec] = await describe(provider, name)
+                self._told[spec] = await _whole(await describe(provider, name))
         return self.at_hand(spec)
 
     def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:

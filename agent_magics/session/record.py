@@ -10,9 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from agent_magics.context.tokens import count_payload
 from agent_magics.core.errors import SessionLocked
-from agent_magics.core.events import Draft, LedgerEvent, NewEvent, Payload
+from agent_magics.core.events import Draft, LedgerEvent, NewEvent, Payload, Usage
+from agent_magics.core.messages import TokenUsage
+from agent_magics.core.money import KnownPrices, Prices
 from agent_magics.core.ports import Change, Clock, Lease, SessionStorage
 from agent_magics.core.text import clean_value
 from agent_magics.session.mirror import Mirror
@@ -25,13 +29,21 @@ Listener = Callable[[], None]
 class Recorder:
     """Writes changes of one session in order and keeps its mirror in step."""
 
-    def __init__(self, storage: SessionStorage, lease: Lease, mirror: Mirror, clock: Clock) -> None:
+    def __init__(
+        self,
+        storage: SessionStorage,
+        lease: Lease,
+        mirror: Mirror,
+        clock: Clock,
+        prices: Prices | None = None,
+    ) -> None:
         self.lease = lease
         self.mirror = mirror
         self.is_readonly = False
         self.readonly_because = "another kernel has taken it over"
         self._storage = storage
         self._clock = clock
+        self._prices = prices or KnownPrices({})
         self._order = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._pending: dict[str, asyncio.Task[None]] = {}
@@ -41,6 +53,8 @@ class Recorder:
     ) -> NewEvent:
         """Make an event of now, its text cleaned and its tokens counted."""
         payload = clean_value(payload)
+        if isinstance(payload, Usage):
+            payload = self._priced(payload)
         return NewEvent(
             payload=payload,
             created_at=self._clock.now(),
@@ -48,6 +62,22 @@ class Recorder:
             turn_id=turn_id,
             tokens=count_payload(payload),
         )
+
+    def is_priced(self, provider: str, model: str) -> bool:
+        """Tell whether the price of a model is known."""
+        nothing = TokenUsage(input_tokens=0, output_tokens=0)
+        return self._prices.price_of(provider, model, nothing) is not None
+
+    def _priced(self, usage: Usage) -> Usage:
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return usage
+        told = TokenUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+        )
+        cost = self._prices.price_of(usage.provider, usage.model, told)
+        return msgspec.structs.replace(usage, cost_usd=cost)
 
     async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
         """Write a change and take it in; on an error nothing has changed anywhere.

@@ -17,6 +17,7 @@ from agent_magics.core.chat import (
     ChatRequest,
     Done,
     ModelInfo,
+    Notice,
     ReasoningDelta,
     Retrying,
     TextDelta,
@@ -42,7 +43,7 @@ from agent_magics.core.events import (
     UserMessage,
 )
 from agent_magics.core.hooks import TurnEnding
-from agent_magics.core.messages import TokenUsage, ToolCall, UserInput
+from agent_magics.core.messages import ToolCall, UserInput
 from agent_magics.core.ports import Change, Clock, Provider
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Slot
@@ -57,12 +58,13 @@ from agent_magics.core.turns import (
     Reply,
     RetryScheduled,
     TextChunk,
+    TurnNotice,
     TurnOutcome,
     TurnStarted,
     TurnWarning,
     UsageReported,
 )
-from agent_magics.session.answer import Answer, added, called
+from agent_magics.session.answer import Answer, called
 from agent_magics.session.asking import ask, detail_of, is_curable, with_choice
 from agent_magics.session.fitting import Fitter
 from agent_magics.session.hooks import HookScope
@@ -71,6 +73,7 @@ from agent_magics.session.references import References
 from agent_magics.session.remembering import TurnMemories
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn, Stopped
+from agent_magics.session.tally import Tally
 from agent_magics.session.tool_stage import ToolStage
 from agent_magics.session.turn_hooks import TurnHooks
 from agent_magics.tools.dispatch import Dispatcher
@@ -115,7 +118,6 @@ class TurnRun:
     title: str | None = None
     calls_made: int = 0
     tool_names: list[str] = field(default_factory=list)
-    usage: TokenUsage | None = None
     warnings: list[str] = field(default_factory=list)
     last: Draught | None = None
     last_text: str = ""
@@ -123,10 +125,12 @@ class TurnRun:
     began_s: float = 0.0
     has_begun: bool = False
     has_ended: bool = False
+    tally: Tally = field(init=False)
     plugins: TurnHooks = field(init=False)
     tools: ToolStage = field(init=False)
 
     def __post_init__(self) -> None:
+        self.tally = Tally(config=self.config, session=lambda: self.recorder.mirror.spent)
         self.plugins = TurnHooks(turn=self.turn, scope=self.hooks)
         self.tools = ToolStage(turn=self.turn, dispatcher=self.dispatcher, record=self._record)
 
@@ -162,6 +166,10 @@ class TurnRun:
         message = UserMessage(content=given.content, origin=self.origin)
         await self._record([*called, message], title=self.title)
         self.has_begun = True
+        priced = self.recorder.is_priced(self.model.provider, self.model.name)
+        unheld = self.tally.warning(self.model.spec, is_priced=priced)
+        if unheld:
+            self._warn(unheld)
         self.references.mark_seen(self.slot.uid)
 
     async def _told(self, outcome: TurnOutcome) -> TurnOutcome:
@@ -200,6 +208,7 @@ class TurnRun:
         `closing`: it is the turn's last, without tools, and this is why.
         """
         await self._stop_if_wanted()
+        self.tally.check()
         draught = await self._unless_stopped(self.fitter.draught())
         try:
             return await self._attempt(draught, closing, is_last=False)
@@ -240,7 +249,7 @@ class TurnRun:
             if isinstance(error, ProviderError):
                 answer.told_at_break = error.usage
             if not is_last and is_curable(error) and not answer.text:
-                await self._record([*answer.retries, self._spent(answer)])
+                self.tally.add(answer, await self._record([*answer.retries, self._spent(answer)]))
                 raise _Refused(error) from error
             if isinstance(error, ContextOverflow):
                 diagnosis = self.fitter.diagnosis(draught, error)
@@ -272,6 +281,8 @@ class TurnRun:
                         answer.calls.append(self._own_call(call))
                     case Retrying():
                         self._note_retry(answer, event)
+                    case Notice(text=text):
+                        self.turn.emit(TurnNotice(text=text))
                     case Done():
                         answer.done = event
 
@@ -318,6 +329,7 @@ class TurnRun:
         payloads += [called(call) for call in executable]
         payloads.append(self._spent(answer))
         events = await self._record(payloads, ends_draft=True)
+        self.tally.add(answer, events)
         self._note_said(text, events)
         for warning in answer.done.warnings if answer.done else ():
             self._warn(warning)
@@ -330,6 +342,7 @@ class TurnRun:
         message = answer.message(self.model, answer.said, cause, detail=detail_of(error))
         payloads: list[Payload] = [*answer.retries, message, self._spent(answer)]
         events = await self._record(payloads, ends_draft=True)
+        self.tally.add(answer, events)
         self.has_ended = True
         self._note_said(answer.said, events)
 
@@ -340,9 +353,6 @@ class TurnRun:
         )
 
     def _spent(self, answer: Answer) -> Usage:
-        told = answer.usage
-        if told is not None:
-            self.usage = added(self.usage, told)
         return answer.usage_event(self.model, "turn", self.clock.monotonic())
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> AgentError | None:
@@ -418,8 +428,9 @@ class TurnRun:
             turn_id=self.turn.turn_id,
             model=self.model.spec,
             tool_calls=tuple(self.tool_names),
-            usage=self.usage,
-            duration_s=self.clock.monotonic() - self.began_s,
+            usage=self.tally.usage,
+            cost_usd=self.tally.cost_usd,
+            duration_s=self.tally.duration_s(self.clock.monotonic() - self.began_s),
             context_tokens=info.used if info else 0,
             context_window=info.limits.window if info else 0,
             context_threshold=info.limits.threshold if info else 0,

@@ -1,0 +1,85 @@
+"""What a turn has used so far: tokens, money, time; and the limits on spending (decision 57)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import SpendingLimitReached
+from agent_magics.core.events import LedgerEvent, Usage
+from agent_magics.core.messages import TokenUsage
+from agent_magics.core.money import SpendingLimit, Spent
+from agent_magics.session.answer import Answer, added
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Adds up the requests of one turn; `session` tells what the session has spent by now."""
+
+    config: AgentConfig
+    session: Callable[[], Spent]
+    usage: TokenUsage | None = None
+    spent: Spent = field(default_factory=Spent)
+    replayed_ms: int = 0
+    was_asked: bool = False
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The turn's price in US dollars; None where a part of it isn't known."""
+        known = self.spent.requests > 0 and self.spent.priced == self.spent.requests
+        return self.spent.usd if known else None
+
+    def duration_s(self, measured_s: float) -> float:
+        """Give the turn's time: the recorded one, where every answer is a replay (decision 61)."""
+        return measured_s if self.was_asked or not self.replayed_ms else self.replayed_ms / 1000
+
+    def add(self, answer: Answer, events: Iterable[LedgerEvent]) -> None:
+        """Take in a request whose end was recorded in `events`."""
+        if answer.usage is not None:
+            self.usage = added(self.usage, answer.usage)
+        replayed_ms = answer.done.replayed_ms if answer.done else None
+        if replayed_ms is None:
+            self.was_asked = True
+        else:
+            self.replayed_ms += replayed_ms
+        for event in events:
+            if isinstance(event.payload, Usage):
+                self.spent = self.spent.plus(spent_for(event.payload))
+
+    def check(self) -> None:
+        """Raise `SpendingLimitReached` where no further request may be sent."""
+        self._check(self.config.max_cost_per_turn, self.spent, "turn")
+        self._check(self.config.max_cost_per_session, self.session(), "session")
+
+    def _check(self, limit: SpendingLimit | None, spent: Spent, what: str) -> None:
+        reached = limit.reached_by(spent) if limit else None
+        if reached:
+            raise SpendingLimitReached(what, reached)
+
+    def warning(self, model: str, *, is_priced: bool) -> str | None:
+        """Say where a limit in money can't hold because the model's price isn't known."""
+        limits = (self.config.max_cost_per_turn, self.config.max_cost_per_session)
+        if is_priced or not any(limit and limit.usd is not None for limit in limits):
+            return None
+        return (
+            f"The price of {model} isn't known, so a spending limit in money can't hold it;"
+            ' give the limit in tokens ("200k tokens"), or its price in AgentMagics.prices.'
+        )
+
+
+def spent_for(usage: Usage) -> Spent:
+    """Write one request as a sum; what no server told is uncounted, not nothing."""
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return Spent(requests=1, uncounted=1)
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    is_priced = usage.cost_usd is not None
+    return Spent(
+        requests=1,
+        input_tokens=usage.input_tokens or 0,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens or 0,
+        usd=usage.cost_usd or 0.0,
+        priced=int(is_priced),
+        unpriced_tokens=0 if is_priced else tokens,
+    )

@@ -1,0 +1,151 @@
+"""Money and tokens: what a turn cost, and the limits that end it before the next request (N13)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_magics.core.events import Usage
+from agent_magics.core.money import Price, SpendingLimit, Spent
+from agent_magics.core.turns import Completed, Failed, TurnOutcome
+from agent_magics.session.session import Session
+from agent_magics.tools.schema import tool
+
+if TYPE_CHECKING:
+    from tests.session.conftest import Bench
+
+PRICES = {"scripted:test": Price(input=1.0, output=10.0, cached=0.1)}
+USAGE = {"input_tokens": 1_000_000, "output_tokens": 100_000, "cached_tokens": 500_000}
+LOOK = {"calls": [{"name": "look", "arguments": {}}], "usage": USAGE}
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+async def outcome(session: Session, prompt: str = "go") -> TurnOutcome:
+    return await (await session.send_message(prompt)).join()
+
+
+def step(**more: Any) -> dict[str, Any]:
+    return {"text": "ok", "usage": USAGE, **more}
+
+
+@pytest.mark.req("P7", "dec42")
+def test_a_request_is_priced_when_it_is_recorded(bench: Bench) -> None:
+    """The ledger keeps the price of that day; the reply sums the turn's requests."""
+
+    async def scene() -> None:
+        session = await bench.session(LOOK, step(), prices=PRICES, tools=[look])
+        reply = await session.submit_turn("go")
+        assert reply.cost_usd == pytest.approx(2 * 1.55)
+        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        assert [usage.cost_usd for usage in spent] == pytest.approx([1.55, 1.55])
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P7")
+@pytest.mark.parametrize(
+    ("steps", "prices"),
+    [(["ok"], PRICES), ([step()], {}), ([LOOK, "ok"], PRICES)],
+    ids=["no count", "no price", "one of two not counted"],
+)
+def test_an_unknown_price_is_not_zero(
+    bench: Bench, steps: list[Any], prices: dict[str, Price]
+) -> None:
+    """Where a part isn't known, the whole isn't."""
+
+    async def scene() -> None:
+        session = await bench.session(*steps, prices=prices, tools=[look])
+        assert (await session.submit_turn("go")).cost_usd is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "dec57")
+@pytest.mark.parametrize(
+    "limit", [SpendingLimit(usd=1.5), SpendingLimit(tokens=1_000_000)], ids=["money", "tokens"]
+)
+def test_a_turn_ends_before_the_request_past_its_limit(bench: Bench, limit: SpendingLimit) -> None:
+    """What was done is kept; nothing more is sent; the next turn begins anew."""
+
+    async def scene() -> None:
+        session = await bench.session(
+            LOOK, step(text="next"), prices=PRICES, tools=[look], max_cost_per_turn=limit
+        )
+        ended = await outcome(session)
+        assert isinstance(ended, Failed)
+        assert ended.error.code == "SPENDING_LIMIT_REACHED"
+        assert "max_cost_per_turn" in ended.error.message
+        assert len(bench.provider.requests) == 1
+        assert "seen" in str(session.messages())
+        assert isinstance(await outcome(session), Completed)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "dec57", "E18")
+def test_a_session_limit_counts_all_slots_and_holds_after_a_restart(bench: Bench) -> None:
+    """The sum is read from the ledger; deleted slots count."""
+
+    async def scene() -> None:
+        limits: dict[str, Any] = {
+            "prices": PRICES,
+            "max_cost_per_session": SpendingLimit(usd=3.0),
+        }
+        session = await bench.session(step(), step(), session_id="s", **limits)
+        await session.create_slot("side")
+        await session.submit_turn("go", slot="side")
+        await session.delete_slot("side")
+        await session.submit_turn("go")
+        ended = await outcome(session)
+        assert isinstance(ended, Failed)
+        assert "$3.10 of $3.00" in ended.error.message
+        await session.close()
+        again = await bench.resumed("s", "never asked", **limits)
+        ended = await outcome(again)
+        assert isinstance(ended, Failed)
+        assert bench.provider.requests == []
+        assert again._desk.mirror.spent.usd == pytest.approx(3.1)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13")
+def test_a_limit_in_money_says_where_it_cannot_hold(bench: Bench) -> None:
+    """Without a price a warning names the two ways out; tokens still count."""
+
+    async def scene() -> None:
+        session = await bench.session(step(), max_cost_per_turn=SpendingLimit(usd=0.01))
+        ended = await outcome(session)
+        assert isinstance(ended, Completed)
+        (warning,) = ended.warnings
+        assert "price of scripted:test isn't known" in warning
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13")
+def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
+    """A sum knows how many requests it doesn't know."""
+
+    async def scene() -> None:
+        session = await bench.session("ok", step(), prices=PRICES)
+        await session.submit_turn("one")
+        await session.submit_turn("two")
+        assert session._desk.mirror.spent == Spent(
+            requests=2,
+            input_tokens=1_000_000,
+            cached_tokens=500_000,
+            output_tokens=100_000,
+            usd=1.55,
+            priced=1,
+            uncounted=1,
+        )
+
+    asyncio.run(scene())
