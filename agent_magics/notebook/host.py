@@ -6,6 +6,7 @@ capability test, and each answers None where the state isn't there.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import os
 import sys
@@ -39,6 +40,17 @@ def somebody_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def input_is_ours() -> bool:
+    """Tell whether `input()` asks the person: in a kernel only while a cell runs."""
+    kernel = getattr(_shell(), "kernel", None)
+    return kernel is None or getattr(builtins.input, "__self__", None) is kernel
+
+
+def request_id() -> str:
+    """Name the request that is answered, as the context has it; the same for all in a terminal."""
+    return str(_parent().get("header", {}).get("msg_id", "")) if in_kernel() else ""
+
+
 def cell_origin() -> Origin | None:
     """Name the cell that runs, by its id (where the front end sends one) and its source.
 
@@ -59,8 +71,7 @@ def cell_origin() -> Origin | None:
 
 def execution_token() -> str:
     """Name the execution that runs: the same within it, another in the next."""
-    message = _parent().get("header", {}).get("msg_id", "") if in_kernel() else ""
-    return f"{message}:{getattr(_shell(), 'execution_count', 0)}"
+    return f"{request_id()}:{getattr(_shell(), 'execution_count', 0)}"
 
 
 def kernel_id() -> str | None:
