@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SummaryConfig,
     )
     from agent_magics.core.errors import AgentError
+    from agent_magics.core.memories import Memory
     from agent_magics.core.messages import File, Image, Text, UserInput
     from agent_magics.core.slots import (
         ContextBudget,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Reply,
         TurnOutcome,
     )
+    from agent_magics.ledger.memories import SqlMemoryStore
     from agent_magics.ledger.store import SqlStore
     from agent_magics.providers.anthropic import Anthropic
     from agent_magics.providers.embedded import EmbeddedProvider
@@ -68,6 +70,7 @@ _HOMES = {
         "SummaryConfig",
     ),
     "agent_magics.core.errors": ("AgentError",),
+    "agent_magics.core.memories": ("Memory",),
     "agent_magics.core.messages": ("File", "Image", "Text", "UserInput"),
     "agent_magics.core.slots": (
         "ContextBudget",
@@ -89,6 +92,7 @@ _HOMES = {
         "Reply",
         "TurnOutcome",
     ),
+    "agent_magics.ledger.memories": ("SqlMemoryStore",),
     "agent_magics.ledger.store": ("SqlStore",),
     "agent_magics.providers.embedded": ("EmbeddedProvider",),
     "agent_magics.providers.anthropic": ("Anthropic",),
@@ -125,6 +129,7 @@ __all__ = [
     "Focused",
     "Full",
     "Image",
+    "Memory",
     "ModelInfo",
     "ModelParams",
     "OpenAICompatible",
@@ -137,6 +142,7 @@ __all__ = [
     "SessionConfig",
     "SlotConfig",
     "SlotMeta",
+    "SqlMemoryStore",
     "SqlStore",
     "Static",
     "SummaryConfig",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import agent_magics
 from agent_magics import frames, settings
 from agent_magics.context.budget import DEFAULT_RESERVE_TOKENS
 from agent_magics.context.compaction import MAX_SUMMARY_TOKENS
@@ -27,6 +28,16 @@ def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     namespace: dict[str, object] = {"__name__": "page"}
     exec(compile(program, "python.md", "exec"), namespace)
     assert "again" in namespace
+
+
+@pytest.mark.req("E16")
+def test_the_memory_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block of docs/memory.md does what it says."""
+    monkeypatch.chdir(tmp_path)
+    (program,) = PYTHON.findall((DOCS / "memory.md").read_text("utf-8"))
+    namespace: dict[str, object] = {"__name__": "page"}
+    exec(compile(program, "memory.md", "exec"), namespace)
+    agent_magics.run(namespace["agent"].shutdown())  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("magic", catalogue.MAGICS, ids=lambda magic: str(magic.name))

@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
 
-Completes = Literal["", "slot", "model", "session", "mode", "name", "tool"]
+Completes = Literal["", "slot", "model", "session", "mode", "name", "tool", "memory"]
 HELP = ("-h", "--help")
 END = "--"  # of the options
 
@@ -41,7 +41,8 @@ class Command(Value):
 
     `words` are the names of its positional words, the last `optional` of which may be missing;
     `form` shows them where their names don't say enough. `repeats`: more of the last may follow.
-    `takes_text`: after the options the rest of the line is a prompt, kept as it is.
+    `takes_text`: after the options the rest of the line is a prompt, kept as it is; `form` may
+    say what it is.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Command(Value):
         words = [w if i < least else f"[{w}]" for i, w in enumerate(self.words)]
         words = [self.form] if self.form else words
         options = [f"[{_shown(option)}]" for option in self.options]
-        text = ["[PROMPT]"] if self.takes_text else []
+        text = ["[PROMPT]"] if self.takes_text and not self.form else []
         return " ".join([self.name, *words, *options, *text])
 
 

@@ -219,6 +219,42 @@ TOOLS_SHOW = Command(
     name="tools", summary="list them, and which of them ask first", options=(OF_SLOT,)
 )
 
+MEMORY_ADD = Command(
+    name="memory add",
+    summary="remember something in every session",
+    form="TEXT",
+    takes_text=True,
+)
+MEMORY_SET = Command(
+    name="memory set",
+    summary="keep a fact in this session, for all its slots",
+    form="KEY VALUE",
+    takes_text=True,
+    completes=("memory",),
+)
+MEMORY_CORRECT = Command(
+    name="memory correct",
+    summary="put other words in the place of what lasts",
+    form="ID TEXT",
+    takes_text=True,
+    completes=("memory",),
+)
+MEMORY_FORGET = Command(
+    name="memory forget",
+    summary="delete what lasts, by the beginning of its id, or a fact, by its key",
+    words=("NAME",),
+    form="ID|KEY",
+    completes=("memory",),
+)
+MEMORY_FIND = Command(
+    name="memory find",
+    summary="show what has these words",
+    form="WORDS",
+    takes_text=True,
+)
+MEMORY_COMMANDS = (MEMORY_ADD, MEMORY_SET, MEMORY_CORRECT, MEMORY_FORGET, MEMORY_FIND)
+MEMORY_SHOW = Command(name="memory", summary="show all of it")
+
 
 class Magic(Value):
     """One magic: `show` is what it does by itself, `commands` its subcommands."""
@@ -286,6 +322,12 @@ MAGICS = (
         about="The tools that the model of a slot may call, and where they come from.",
         show=TOOLS_SHOW,
         commands=TOOLS_COMMANDS,
+    ),
+    Magic(
+        name="memory",
+        about="What is remembered: the facts of this session, and what lasts in every session.",
+        show=MEMORY_SHOW,
+        commands=MEMORY_COMMANDS,
     ),
     Magic(
         name="sessions",

@@ -37,18 +37,25 @@ class _Known(NamedTuple):
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots`, `models`, `sessions` and `tools` tell the names that may stand there now; they must not
-    wait for anything.
+    `slots`, `models`, `sessions`, `tools` and `memories` tell the names that may stand there now;
+    they must not wait for anything.
     """
 
     def __init__(
-        self, *, slots: Names, models: Names, sessions: Names, tools: Names = tuple
+        self,
+        *,
+        slots: Names,
+        models: Names,
+        sessions: Names,
+        tools: Names = tuple,
+        memories: Names = tuple,
     ) -> None:
         self._names: dict[Completes, Names] = {
             "slot": slots,
             "model": models,
             "session": sessions,
             "tool": tools,
+            "memory": memories,
             "mode": lambda: MODES,
             "name": tuple,
             "": tuple,

@@ -14,6 +14,7 @@ from agent_magics.core.turns import (
     AgentEvent,
     Completed,
     ContextCompacted,
+    MemoriesChanged,
     Reply,
     RetryScheduled,
     SummaryFailed,
@@ -77,6 +78,8 @@ class AnswerDisplay:
                 self.note(text)
             case SummaryFailed(message=message):
                 self.note(f"No automatic summary was written: {message}")
+            case MemoriesChanged() as changed:
+                self.note(remembered(changed))
             case RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s):
                 self._page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
             case _:
@@ -105,6 +108,13 @@ def summarised(done: ContextCompacted) -> str:
         f"{noun} {verb} now a summary: {done.tokens_before:,} → {done.tokens_after:,} tokens;"
         " the log keeps them all"
     )
+
+
+def remembered(changed: MemoriesChanged) -> str:
+    """Say what was made of what was said."""
+    counts = {"new": changed.created, "changed": changed.updated, "forgotten": changed.deleted}
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"Remembered for every session: {told} · %memory shows them"
 
 
 def _page_here() -> Page | Terminal:

@@ -30,6 +30,7 @@ from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
+from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
@@ -101,6 +102,12 @@ class AgentMagics(Magics):
         help="Tokens; use no more of a larger window. None: AGENT_MAGICS_CONTEXT_LIMIT, else all.",
     ).tag(config=True)
 
+    memory = traitlets.Enum(
+        ["on", "off"],
+        "off",
+        help="on: every ten turns and at the close, the model notes what will help later.",
+    ).tag(config=True)
+
     mcp = traitlets.Unicode(
         AUTO,
         help="File that names MCP servers; auto: AGENT_MAGICS_MCP, else the person's own and, once"
@@ -117,16 +124,20 @@ class AgentMagics(Magics):
             self._settings,
             rerun=lambda: str(self.rerun),
             compaction=self._compaction,
+            remembers=lambda: bool(self.memory == "on"),
         )
         self._matcher = Completer(
             slots=self.seat.slot_names,
             models=self.seat.model_names,
             sessions=self.seat.session_names,
             tools=self.seat.tool_names,
+            memories=lambda: self.seat.seen_memories,
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
-        self.observe(lambda _: self.seat.forget(stays=True), [*COMPACTION_SETTINGS, "mcp"])
+        self.observe(
+            lambda _: self.seat.forget(stays=True), [*COMPACTION_SETTINGS, "mcp", "memory"]
+        )
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""
@@ -209,6 +220,13 @@ class AgentMagics(Magics):
     def tools(self, line: str) -> None:
         with _one_sentence():
             self._do("tools", line, run_tools)
+
+    @no_var_expand
+    @line_magic("memory")  # type: ignore[arg-type]  # IPython types its decorators so
+    @_documented("memory")
+    def memory_line(self, line: str) -> None:
+        with _one_sentence():
+            self._do("memory", line, run_memory)
 
     def _do(self, name: str, line: str, run: Callable[[Seat, Given], None]) -> None:
         ours = catalogue.magic(name)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.ledger.store import SqlStore
     from agent_magics.notebook.widgets import Views
     from agent_magics.session.agent import Agent
+    from agent_magics.session.agent_memory import AgentMemory
     from agent_magics.session.session import Session
     from agent_magics.tools.mcp import McpTools
     from agent_magics.tools.mcp_config import McpFiles
@@ -87,8 +88,9 @@ class Seat:
 
     `has_switched`: this process has gone to another slot since it opened the session. `failures`:
     what of the notebook's own cells failed last.
-    `seen_models`: the specs that were listed last. `mcp`: the tools of MCP servers, once there is
-    an agent.
+    `seen_models`: the specs that were listed last, `seen_memories`: the names of what was shown
+    last. `remembers` tells whether what is said is read for memories. `mcp`: the tools of MCP
+    servers, once there is an agent.
     """
 
     def __init__(
@@ -99,12 +101,15 @@ class Seat:
         *,
         rerun: Callable[[], str],
         compaction: Callable[[], CompactionConfig],
+        remembers: Callable[[], bool] = lambda: False,
     ) -> None:
         self.shell = shell
         self.bridge = bridge
         self.has_switched = False
         self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
+        self.seen_memories: tuple[str, ...] = ()
+        self.remembers = remembers
         self.mcp: McpTools | None = None
         self._folder = Path.cwd()
         self._settings = settings
@@ -137,6 +142,12 @@ class Seat:
             say(line)
         self._news.clear()
         return session
+
+    def lasting(self) -> AgentMemory:
+        """Give what lasts across sessions; the session is opened if need be."""
+        self.session()
+        assert self._agent is not None
+        return self._agent.memory
 
     def check_model(self, slot: str | None = None) -> None:
         """Raise `ModelError` where no model would answer in a slot; first look for one again."""
@@ -249,6 +260,7 @@ class Seat:
             # The engine, its store and its providers are heavy: they come with the first use.
             # Not on the loop: an interrupt would wait for them.
             await asyncio.to_thread(_import_engine)
+            from agent_magics.ledger.memories import SqlMemoryStore  # noqa: PLC0415
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
             from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
             from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
@@ -264,6 +276,7 @@ class Seat:
             builder.register_tool_source(self.mcp)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
             self._store = SqlStore(settings.store)
+            builder.register_memory_storage(SqlMemoryStore(self._store))
             self._agent = await builder.register_session_storage(self._store).build()
         return self._agent
 
@@ -276,6 +289,7 @@ class Seat:
             compact_model=writer,
             compaction=self._compaction(),
             context_limit=settings.context_limit,
+            memory_extraction=self.remembers(),
         )
 
     def notebooks(self) -> dict[str, str]:
@@ -403,20 +417,20 @@ class Seat:
             for key in place.keys:
                 await self._store.bind(key, session.session_id)
 
-    async def _leave(self) -> None:
+    async def _leave(self, *, force: bool = False) -> None:
         if self._views is not None:
             self._views.close()
             self._views = None
         if self._session is not None:
-            await self._session.close()
+            await self._session.close(force=force)
             self._session = None
 
     async def _shut_down(self) -> None:
-        await self._leave()
+        await self._leave(force=True)  # it ends within 2 s, and no plugin may keep it (D 14, 50)
         agent, store = self._agent, self._store
         self._agent = self._store = None
         if agent is not None:
-            await agent.shutdown()
+            await agent.shutdown(force=True)
         if store is not None:
             await store.aclose()
 
