@@ -221,6 +221,7 @@ def _check_request(session: Session) -> None:
     assert [m.call_id for m in messages if isinstance(m, ToolResult)] == calls
 
 
+@pytest.mark.slow
 @pytest.mark.req("inv10", "inv16", "E9", "E12", "E20.6")
 def test_a_stop_at_every_step() -> None:
     """Whatever step the stop comes at, what began is finished and told, the rest is cancelled."""
@@ -236,6 +237,7 @@ def test_a_stop_at_every_step() -> None:
     assert stopped > 50
 
 
+@pytest.mark.slow
 @pytest.mark.req("inv10", "inv16", "E9", "dec11")
 @pytest.mark.parametrize("later", [1, 3])
 def test_a_second_stop_at_every_step(later: int) -> None:
