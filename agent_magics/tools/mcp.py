@@ -122,32 +122,23 @@ class McpTools:
             await asyncio.wait(set(self._closing))
 
     async def _connect(self, wanted: Sequence[ServerConfig]) -> list[str]:
-        """Start and refresh; wait for what starts now, but not again for what was slow before."""
-        begun: list[McpServer] = []
-        patience_s = RETRY_PATIENCE_S
+        """Start and refresh; nobody waits for a server that has had its time already."""
         for config in wanted:
             server = self._servers.get(config.name)
             if server is None or server.status in ("ended", "failed"):
-                if server is None or server.status == "ended":
-                    patience_s = self._patience_s
-                server = self._servers[config.name] = McpServer(config)
+                is_retry = server is not None and server.status == "failed"
+                patience_s = RETRY_PATIENCE_S if is_retry else self._patience_s
+                server = self._servers[config.name] = McpServer(config, patience_s=patience_s)
                 server.start()
-                begun.append(server)
             else:
                 await server.refresh()
-        await self._wait_for(begun, patience_s)
-        servers = [self._servers[config.name] for config in wanted]
+        found = (self._servers.get(config.name) for config in wanted)
+        servers = [server for server in found if server]  # another turn may have dropped one
+        await asyncio.gather(*(server.waited_for() for server in servers))
         for server in servers:
             if server.status == "ready":  # what fails after this is news again
                 self._said = {line for line in self._said if f'"{server.config.name}"' not in line}
         return [line for line in map(_told, servers) if line]
-
-    async def _wait_for(self, servers: Sequence[McpServer], patience_s: float) -> None:
-        waiting = [asyncio.ensure_future(each.settled.wait()) for each in servers]
-        if waiting:
-            await asyncio.wait(waiting, timeout=patience_s)
-        for each in waiting:
-            each.cancel()
 
     def _drop_changed(self, configs: dict[str, ServerConfig]) -> None:
         for name, server in tuple(self._servers.items()):

@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
@@ -44,15 +44,19 @@ Status = Literal["starting", "ready", "ended", "failed"]
 class McpServer:
     """A connection to one server, made by `start`.
 
-    `trouble`: why it failed, a sentence. `settled` is set once it is ready or has failed.
+    `trouble`: why it failed, a sentence. `patience_s`: how long after its start turns wait for it;
+    it may take `start_s`.
     """
 
-    def __init__(self, config: ServerConfig, *, start_s: float = START_S) -> None:
+    def __init__(
+        self, config: ServerConfig, *, patience_s: float, start_s: float = START_S
+    ) -> None:
         self.config = config
         self.status: Status = "starting"
         self.trouble = ""
         self.listed: tuple[mcp_types.Tool, ...] = ()
-        self.settled = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._waits_until_s = asyncio.get_running_loop().time() + patience_s
         self._start_s = start_s
         self._client: Client | None = None
         self._is_stale = False
@@ -64,6 +68,12 @@ class McpServer:
         self._task = asyncio.get_running_loop().create_task(
             self._serve(), name=f"mcp {self.config.name}", context=contextvars.Context()
         )
+
+    async def waited_for(self) -> None:
+        """Wait until it is ready or has failed, as long as turns wait for it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._waits_until_s):
+                await self._settled.wait()
 
     async def refresh(self) -> None:
         """Take in what changed: a new list of tools, or that it no longer answers."""
@@ -123,7 +133,7 @@ class McpServer:
                 self._note_failure(error, errors)
             finally:
                 self._end()
-                self.settled.set()
+                self._settled.set()
 
     async def _connected(self, errors: IO[bytes]) -> None:
         await asyncio.to_thread(import_module, "mcp")  # it takes a second to import
@@ -137,7 +147,7 @@ class McpServer:
                 return
             self._client = client
             self.status = "ready"
-            self.settled.set()
+            self._settled.set()
             # the SDK checks results with it, and its first import would hold the loop for long
             await asyncio.to_thread(import_module, "jsonschema")
             await self._leaving.wait()

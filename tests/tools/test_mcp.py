@@ -89,8 +89,11 @@ def test_a_server_of_a_package_is_used_over_stdio() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_is_used_over_http(web: ServerConfig) -> None:
-    """Hints, results of every kind, errors, a cancelled call and new tools come over HTTP."""
+@pytest.mark.req("dec63")
+def test_a_server_is_used_over_http(web: ServerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints, results of every kind, errors, a cancelled call and new tools; by no proxy."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
 
     async def scene(hub: McpTools) -> None:
         assert await hub.ready(None) == ()
@@ -195,6 +198,22 @@ def test_a_slow_server_is_not_waited_for_long(tmp_path: Path) -> None:
         assert "slow__echo" in names(hub())
 
     with_hub(scene, tiny("slow", tmp_path, after_s=0.3), patience_s=0.05)
+
+
+def test_turns_that_begin_at_once_wait_for_the_same_start(tmp_path: Path) -> None:
+    """Several slots that are asked together have the same tools."""
+
+    async def scene(hub: McpTools) -> None:
+        async def ready() -> list[str]:
+            assert await hub.ready(None) == ()
+            return names(hub())
+
+        first, second = await asyncio.gather(ready(), ready())
+        assert first == second
+        assert "tiny__echo" in first
+        assert len(hub.states()) == 1
+
+    with_hub(scene, tiny("tiny", tmp_path))
 
 
 def test_only_what_a_slot_may_use_is_started(tmp_path: Path) -> None:
