@@ -138,11 +138,7 @@ class AgentBuilder:
         return self
 
     def register_approver(self, approver: Approver) -> AgentBuilder:
-        """Ask there before a mutating tool runs; without one such tools are refused (decision 55).
-
-        The one that is registered last is asked. What needs no question stands in
-        `AgentConfig.approval` and `SlotConfig.approval`.
-        """
+        """Ask there before a mutating tool runs, unless its policy answers (decision 55)."""
         self._approver = approver
         return self
 
