@@ -228,6 +228,22 @@ def test_a_second_overflow_ends_the_turn_with_a_diagnosis(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("C15", "C12")
+def test_turns_that_weigh_less_than_the_note_of_them_stay(bench: Bench) -> None:
+    """Leaving them out would make the request longer: nothing is given up, nothing sent again."""
+
+    async def scene() -> None:
+        session = await bench.session("hello", overflow(), "next")
+        await session.submit_turn("hi")
+        _, outcome = await shown(session, "and?")
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.error, ContextOverflow)
+        assert [r.purpose for r in bench.provider.requests] == ["turn", "turn"]
+        assert session.context_info().checkpoint_id is None
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("C15", "dec10")
 def test_after_a_tool_ran_only_the_copy_is_trimmed(bench: Bench) -> None:
     """The tool runs once; the retry keeps its call and result; no checkpoint is made."""

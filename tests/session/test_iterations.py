@@ -407,6 +407,7 @@ async def with_server(
     await agent.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.req("C15", "inv3", "inv5", "inv7", "inv9", "dec35")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
