@@ -31,6 +31,7 @@ from agent_magics.core.events import (
     UserMessage,
     kind_of,
 )
+from agent_magics.core.memories import Memory
 from agent_magics.core.messages import (
     Assistant,
     System,
@@ -80,7 +81,20 @@ TURN_COLUMNS: Mapping[str, str] = {
     "model": "category",
     "is_in_view": "boolean",
 }
-COLUMNS: Mapping[str, Mapping[str, str]] = {"events": EVENT_COLUMNS, "turns": TURN_COLUMNS}
+MEMORY_COLUMNS: Mapping[str, str] = {
+    "memory_id": "string",
+    "namespace": "category",
+    "content": "string",
+    "tags": "string",
+    "source": "category",
+    "created_at": UTC_TIME,
+    "updated_at": UTC_TIME,
+}
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "events": EVENT_COLUMNS,
+    "turns": TURN_COLUMNS,
+    "memories": MEMORY_COLUMNS,
+}
 """What each frame has, in order: column to dtype. Docs and tests read it."""
 
 Outcome = Literal["completed", "stopped", "failed", "interrupted"]
@@ -98,13 +112,18 @@ _BY_CAUSE: Mapping[IncompleteCause | None, Outcome] = {
 
 
 class Frames:
-    """Data frames over the sessions that `read` gives; each call reads anew."""
+    """Data frames over the sessions and memories that are read; each call reads anew."""
 
-    def __init__(self, read: Callable[[], Sequence[SessionState]]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Sequence[SessionState]],
+        read_memories: Callable[[], Sequence[Memory]] = tuple,
+    ) -> None:
         self._read = read
+        self._read_memories = read_memories
 
     def __repr__(self) -> str:
-        return "<frames: .events() and .turns() give pandas data frames>"
+        return "<frames: .events(), .turns() and .memories() give pandas data frames>"
 
     def events(self) -> pd.DataFrame:
         """Make a frame of every ledger event, in order, deleted slots and rewound turns included.
@@ -127,6 +146,13 @@ class Frames:
         frame["outcome"] = frame["outcome"].cat.set_categories(OUTCOMES)
         return frame
 
+    def memories(self) -> pd.DataFrame:
+        """Make a frame of what lasts across sessions, the one that changed last first.
+
+        Of the session's namespace; empty without a memory storage. `tags` are joined by commas.
+        """
+        return _frame([_memory_row(memory) for memory in self._read_memories()], MEMORY_COLUMNS)
+
 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415  slow, and needed by nobody who asks for no frame
@@ -145,6 +171,10 @@ def _dtype(name: str) -> Any:
         return pd.CategoricalDtype()
     # Missing is pd.NA in every text column, whatever pandas' default for "string" becomes.
     return pd.StringDtype("python") if name == "string" else name
+
+
+def _memory_row(memory: Memory) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(memory), "tags": ", ".join(memory.tags)}
 
 
 def _event_rows(state: SessionState) -> Iterable[dict[str, Any]]:

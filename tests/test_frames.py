@@ -33,10 +33,11 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import ToolOutput, ToolResult
 from agent_magics.core.ports import SessionRow, SessionState
 from agent_magics.core.slots import Slot, SlotConfig
-from agent_magics.frames import EVENT_COLUMNS, TURN_COLUMNS, Frames
+from agent_magics.frames import COLUMNS, EVENT_COLUMNS, MEMORY_COLUMNS, TURN_COLUMNS, Frames
+from agent_magics.ledger.transient_memories import TransientMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import AgentBuilder
-from agent_magics.testing import assistant, user
+from agent_magics.testing import assistant, memory, user
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ async def told(*steps: Any) -> Session:
 def test_empty_frames_have_the_columns_and_types(states: tuple[SessionState, ...]) -> None:
     """Nothing recorded is a frame of no rows with the same columns and dtypes."""
     frames = Frames(lambda: states)
-    for frame, columns in ((frames.events(), EVENT_COLUMNS), (frames.turns(), TURN_COLUMNS)):
+    for name, columns in COLUMNS.items():
+        frame = getattr(frames, name)()
         assert len(frame) == 0
         assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == dict(columns)
 
@@ -263,9 +265,38 @@ def test_sessions_stand_one_after_the_other() -> None:
     assert frame["session"].fillna("-").tolist() == ["-", "T"]
 
 
+@pytest.mark.req("D1", "E16")
+def test_memories_are_a_frame() -> None:
+    """The newest first, of this session's namespace, with the types of the table."""
+
+    async def scene() -> None:
+        store = TransientMemoryStore()
+        agent = await (
+            AgentBuilder(AgentConfig(default_model="scripted:m", memory_namespace="mine"))
+            .register_model_provider(ScriptedProvider([]))
+            .register_memory_storage(store)
+            .build()
+        )
+        session = await agent.new_session()
+        await agent.memory.add("likes tea", ["food", "drink"])
+        await agent.memory.add("likes rice")
+        await store.upsert(memory("not mine", memory_id="m9", namespace="other"))
+        frame = session.frames.memories()
+        assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == MEMORY_COLUMNS
+        assert frame["content"].tolist() == ["likes rice", "likes tea"]
+        assert frame["tags"].tolist() == ["", "food, drink"]
+        assert frame["source"].tolist() == ["manual", "manual"]
+        await session.close()
+        assert session.frames.memories()["content"].tolist() == ["likes rice", "likes tea"]
+
+    asyncio.run(scene())
+
+
 def test_frames_say_what_they_give() -> None:
     """`session.frames` in a cell is no address in memory."""
-    assert repr(Frames(tuple)) == "<frames: .events() and .turns() give pandas data frames>"
+    assert repr(Frames(tuple)) == (
+        "<frames: .events(), .turns() and .memories() give pandas data frames>"
+    )
 
 
 @pytest.mark.req("D1", "dec17")

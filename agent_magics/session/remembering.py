@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError, StorageError, StoreError, said_by
+from agent_magics.core.memories import Memory
 from agent_magics.core.messages import UserInput, text_of
 from agent_magics.core.ports import Clock, Ids, MemoryStorage, Provider
 from agent_magics.core.turns import (
@@ -90,6 +91,11 @@ class Remembering:
     async def open(self) -> None:
         """Choose the memories that every request shows; trouble is told by the first turn."""
         await self._load(self._late_warnings.append)
+
+    async def everything(self) -> tuple[Memory, ...]:
+        """Give all memories of the namespace, the one that changed last first."""
+        found = await self.extraction.storage.list_by_namespace(self.namespace)
+        return tuple(sorted(found, key=lambda memory: memory.updated_at, reverse=True))
 
     async def before_turn(self, prompt: str, moment: Moment) -> list[Section]:
         """Read what an earlier close left, then find what a prompt's words call up.

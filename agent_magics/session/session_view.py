@@ -9,6 +9,7 @@ from agent_magics.context.budget import ContextInfo
 from agent_magics.context.view import TurnSpan
 from agent_magics.core.approval import ApprovalPolicy, policy_for
 from agent_magics.core.events import LedgerEvent, Origin
+from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Message
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
@@ -16,7 +17,7 @@ from agent_magics.frames import Frames
 from agent_magics.session.cells import CellTurn, find_cell_turn
 from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas
-from agent_magics.session.loop import background_loop
+from agent_magics.session.loop import background_loop, run
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn
@@ -31,7 +32,7 @@ class SessionView:
         self._desk = desk
         self.session_id: str = desk.mirror.row.session_id
         self.memory: SessionMemory = desk.memory
-        self.frames = Frames(lambda: (self._read(desk.snapshot),))
+        self.frames = Frames(lambda: (self._read(desk.snapshot),), lambda: _memories(desk))
 
     def __repr__(self) -> str:
         return f'<session "{self.title or self.session_id}">'
@@ -146,3 +147,7 @@ class SessionView:
             return read()
 
         return loop.post(reading()).result()
+
+
+def _memories(desk: Desk) -> tuple[Memory, ...]:
+    return () if desk.remembering is None else run(desk.remembering.everything())
