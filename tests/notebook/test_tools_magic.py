@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent_magics import tool
+from agent_magics.core.events import ToolAnswered
 from agent_magics.notebook.tools_magic import ToolState, tools_html, tools_text
 from tests.notebook.conftest import Notebook
 from tests.tools.mcp_servers import tiny
@@ -96,7 +97,8 @@ def test_a_folders_servers_start_when_they_are_trusted(
 ) -> None:
     """Before it nothing runs and one line says so; after it its tools are offered and approved."""
     mark = tmp_path / "pid"
-    script("one", "two", {"calls": [{"name": "tiny__echo", "arguments": {"a": 1}}]}, "done")
+    use = {"calls": [{"name": "tiny__echo", "arguments": {"a": 1}}]}
+    script("one", "two", use, "refused", use, "done")
     here(tiny("tiny", tmp_path, f"pid={mark}"))
     said = notebook.run("%agent hello")
     assert ".mcp.json in this folder names MCP servers (tiny); nothing of it was started." in said
@@ -111,6 +113,9 @@ def test_a_folders_servers_start_when_they_are_trusted(
     assert "MCP servers: tiny ready" in said
     assert mark.exists()
 
+    notebook.run("%agent try it")  # nobody is here to be asked
+    refused = [e.payload for e in notebook.session.history() if isinstance(e.payload, ToolAnswered)]
+    assert "needs a person's approval" in refused[0].output.content
     assert "tiny__echo runs in default" in notebook.run("%tools allow tiny__echo")
     assert notebook.session.approval("tiny__echo") == "auto"
     assert "tiny__echo(1) ✓" in notebook.run("%agent use it")
