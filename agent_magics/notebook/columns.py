@@ -57,6 +57,12 @@ class _Column(Page):
         self.data = {"text/markdown": "", "text/plain": ""}
         self.is_whole = False
         self._whole = whole
+        self._is_shown = False
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """Never: the columns are one output."""
+        return False
 
     def end(self, line: str, facts: dict[str, Any]) -> None:
         self.is_whole = True

@@ -41,7 +41,7 @@ class AnswerDisplay:
     """
 
     def __init__(self, page: Page | Terminal | None = None) -> None:
-        self._page = page or _page_here()
+        self.page = page or _page_here()
         self._begun = time.monotonic()
         self._lasted_s: float | None = None
 
@@ -49,7 +49,7 @@ class AnswerDisplay:
     def stopped(self) -> str:
         """Say that it was stopped, and when, if somebody is there to have done it."""
         lasted_s = time.monotonic() - self._begun if self._lasted_s is None else self._lasted_s
-        return f"stopped after {lasted_s:.1f} s" if self._page.is_live else "stopped"
+        return f"stopped after {lasted_s:.1f} s" if self.page.is_live else "stopped"
 
     def __enter__(self) -> Self:
         return self
@@ -57,21 +57,21 @@ class AnswerDisplay:
     def __exit__(self, *_exc: object) -> None:
         if self._lasted_s is None:
             self._lasted_s = time.monotonic() - self._begun
-            self._page.end("", {})
+            self.page.end("", {})
 
     def note(self, sentence: str) -> None:
         """Show a sentence of ours on a line of its own."""
-        self._page.add_line(Line(sentence))
+        self.page.add_line(Line(sentence))
 
     def feed(self, event: AgentEvent) -> None:
         """Show what an event brings; events that show nothing pass."""
         match event.payload:
             case TextChunk(text=text):
-                self._page.add_text(text)
+                self.page.add_text(text)
             case ToolStarted() as started:
-                self._page.add_line(Line("", code=_call(started), key=started.call_id))
+                self.page.add_line(Line("", code=_call(started), key=started.call_id))
             case ToolEnded() as ended:
-                self._page.end_call(ended)
+                self.page.end_call(ended)
             case ContextCompacted(degraded=False) as done:  # the other kind comes with a warning
                 self.note(summarised(done))
             case TurnWarning(text=text):
@@ -81,7 +81,7 @@ class AnswerDisplay:
             case MemoriesChanged() as changed:
                 self.note(remembered(changed))
             case RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s):
-                self._page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
+                self.page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
             case _:
                 pass
 
@@ -89,11 +89,11 @@ class AnswerDisplay:
         """Show the answer as it stays, with a line under it where it is whole."""
         reply = outcome.reply
         self._lasted_s = reply.duration_s
-        if reply.text and not self._page.has_text():  # nobody fed us
-            self._page.add_text(reply.text)
+        if reply.text and not self.page.has_text():  # nobody fed us
+            self.page.add_text(reply.text)
         is_whole = isinstance(outcome, Completed)
-        line = footer(reply, is_exact=self._page.is_live) if is_whole else ""
-        self._page.end(line, _facts(reply))
+        line = footer(reply, is_exact=self.page.is_live) if is_whole else ""
+        self.page.end(line, _facts(reply))
 
 
 def summarised(done: ContextCompacted) -> str:

@@ -156,7 +156,7 @@ class _Descriptors:
     def counted(self) -> Iterator[None]:
         with ExitStack() as stack:
             for stream in self._streams:
-                stack.enter_context(_replaced(stream, "write", self._counting(stream)))
+                stack.enter_context(replaced(stream, "write", self._counting(stream)))
             yield
 
     def settle(self) -> None:
@@ -208,7 +208,7 @@ class _Capture:
                 (shell, "ask_exit", self._ignore_exit),
                 (shell, "loop_runner", run_on_private_loop),
             ):
-                stack.enter_context(_replaced(place, name, value))
+                stack.enter_context(replaced(place, name, value))
             for place, names in (
                 (sys, _SYS_LAST),
                 (shell, _SHELL_STATE),
@@ -273,7 +273,7 @@ class _Capture:
 
 
 @contextmanager
-def _replaced(place: object, name: str, value: object) -> Iterator[None]:
+def replaced(place: object, name: str, value: object) -> Iterator[None]:
     """Set an attribute for a while; leave alone what somebody else set meanwhile."""
     own = vars(place).get(name, _MISSING)
     before = getattr(place, name, _MISSING)

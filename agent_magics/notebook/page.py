@@ -22,6 +22,7 @@ FAST_BYTES = 2_048
 FAST_INTERVAL_S = 0.1
 SLOW_BYTES = 20_480
 SLOW_INTERVAL_S = 1 / 3
+MAX_REASON_CHARACTERS = 120
 # Small and grey where styles are kept (JupyterLab, nbconvert), plain italics where they aren't
 # (GitHub); grey by opacity, so that it fits light and dark pages.
 _SMALL = '<small style="opacity: 0.7">'
@@ -50,72 +51,136 @@ class Line:
         self.code = code
         self.key = key
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it is a call that hasn't ended."""
+        return bool(self.key) and not self.text
+
     def markdown(self) -> str:
-        said = f"_{escape_markdown(self.text)}_" if self.text and not self.code else self.text
-        return f"{code_span(self.code)} {said}".strip()
+        said = escape_markdown(self.text)
+        if self.code:
+            return f"{code_span(self.code)} {said}".strip()
+        return f"_{said}_" if said else ""
 
     def plain(self) -> str:
         return f"{self.code} {self.text}".strip()
 
 
+class _Output:
+    """One output of a cell: what stands in it, and how the front end knows it."""
+
+    def __init__(self, parts: list[str | Line] | None = None) -> None:
+        self.parts = parts or []
+        self.display_id = secrets.token_hex(8)
+        self.is_shown = False
+
+    def lines(self) -> list[Line]:
+        return [part for part in self.parts if isinstance(part, Line)]
+
+    def bundle(self, line: str) -> dict[str, str]:
+        """Give the MIME types; `line` is the last one, small and in italics."""
+        said = iter(safe_parts([part.strip("\n") for part in self.parts if isinstance(part, str)]))
+        safe = [next(said) if isinstance(part, str) else part.markdown() for part in self.parts]
+        plain = [p.strip("\n") if isinstance(p, str) else p.plain() for p in self.parts]
+        last = f"{_SMALL}_{escape_markdown(line)}_</small>" if line else ""
+        return {
+            "text/markdown": "\n\n".join(filter(None, [*safe, last])),
+            "text/plain": "\n\n".join(filter(None, [*plain, line])),
+        }
+
+
 class Page:
-    """Markdown in a notebook's cell, updated by its display id."""
+    """Markdown in a notebook's cell, updated by its display id.
+
+    It is one output; where something else is shown in the cell meanwhile (`make_way`), what comes
+    after it goes into another one below.
+    """
 
     def __init__(self, *, is_live: bool) -> None:
         self.is_live = is_live
-        self._parts: list[str | Line] = []
+        self._outputs = [_Output()]
         self._hint = ""
-        self._display_id = secrets.token_hex(8)
         self._context = contextvars.copy_context()
         self._publish = cast("Any", get_ipython()).display_pub.publish
-        self._is_shown = False
         self._is_over = False
+        self._is_showing = False
         self._size = 0
         self._shown_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
 
     def add_text(self, text: str) -> None:
         text = without_controls(text)
-        if self._parts and isinstance(self._parts[-1], str):
-            self._parts[-1] += text
+        parts = self._outputs[-1].parts
+        if parts and isinstance(parts[-1], str):
+            parts[-1] += text
         else:
-            self._parts.append(text)
+            parts.append(text)
         self._size += len(text.encode(errors="replace"))
         self._hint = ""
         self._changed()
 
     def add_line(self, line: Line) -> None:
-        self._parts.append(line)
+        self._outputs[-1].parts.append(line)
         self._changed()
 
     def end_call(self, ended: ToolEnded) -> None:
-        for line in self._lines():
-            if line.key == ended.call_id:
-                line.text = mark_of(ended, is_exact=self.is_live)
-        self._changed()
+        for output in self._outputs:
+            for line in output.lines():
+                if line.key == ended.call_id:
+                    line.text = mark_of(ended, is_exact=self.is_live)
+                    self._changed(output)
 
     def has_text(self) -> bool:
-        return any(isinstance(part, str) for part in self._parts)
+        return any(isinstance(part, str) for output in self._outputs for part in output.parts)
 
     def hint(self, sentence: str) -> None:
         self._hint = sentence
         self._changed()
 
+    @property
+    def is_in_the_way(self) -> bool:
+        """Tell whether what is shown now would come above what was said before; any thread."""
+        return bool(self._outputs[-1].parts) and not (self._is_over or self._is_showing)
+
+    def make_way(self) -> None:
+        """Let something else be shown: what was said stands above it, what comes next below.
+
+        With nobody there, where outputs are not updated, a call that runs goes below as well.
+        """
+        if not self.is_in_the_way:
+            return
+        output = self._outputs[-1]
+        waits = [] if self.is_live else [line for line in output.lines() if line.is_open]
+        output.parts = [part for part in output.parts if part not in waits]
+        if output.parts:
+            self._forget_timer()
+            self._show(output.bundle(""), {})
+            self._outputs.append(_Output([*waits]))
+            self._size, self._hint = 0, ""
+            self._shown_at = float("-inf")
+        else:
+            output.parts = [*waits]
+
     def end(self, line: str, facts: dict[str, Any]) -> None:
         self._is_over = True
         self._hint = ""
-        if self._timer:
-            self._timer.cancel()
-        bundle = self._bundle(line)
-        if self._is_shown or bundle["text/plain"]:
-            self._show(bundle, {"agent_magics": facts} if facts else {})
+        self._forget_timer()
+        about = {"agent_magics": facts} if facts else {}
+        output = self._outputs[-1]
+        bundle = output.bundle(line)
+        if output.is_shown or bundle["text/plain"]:
+            self._show(bundle, about)
+        elif self.is_live and len(self._outputs) > 1:
+            self._show_one(self._outputs[-2], self._outputs[-2].bundle(""), about)
 
-    def _lines(self) -> list[Line]:
-        return [part for part in self._parts if isinstance(part, Line)]
-
-    def _changed(self) -> None:
+    def _changed(self, output: _Output | None = None) -> None:
         """Show now, or when the interval has passed; never more often than a page can render."""
-        if not self.is_live or self._is_over or self._timer:
+        if not self.is_live or self._is_over:
+            return
+        if output is not None and output is not self._outputs[-1]:
+            self._show_one(output, output.bundle(""), {})
+            return
+        if self._timer:
             return
         wait_s = self._shown_at + interval_s(self._size) - time.monotonic()
         if wait_s <= 0:
@@ -126,26 +191,28 @@ class Page:
     def _update(self) -> None:
         self._timer = None
         if not self._is_over:
-            self._show(self._bundle(self._hint), {})
+            self._show(self._outputs[-1].bundle(self._hint), {})
             self._shown_at = time.monotonic()
 
-    def _bundle(self, line: str) -> dict[str, str]:
-        """Give the output's MIME types; `line` is the last one, small and in italics."""
-        said = iter(safe_parts([part.strip("\n") for part in self._parts if isinstance(part, str)]))
-        safe = [next(said) if isinstance(part, str) else part.markdown() for part in self._parts]
-        plain = [p.strip("\n") if isinstance(p, str) else p.plain() for p in self._parts]
-        last = f"{_SMALL}_{escape_markdown(line)}_</small>" if line else ""
-        return {
-            "text/markdown": "\n\n".join(filter(None, [*safe, last])),
-            "text/plain": "\n\n".join(filter(None, [*plain, line])),
-        }
+    def _forget_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
 
     def _show(self, data: dict[str, str], metadata: dict[str, Any]) -> None:
-        transient = {"display_id": self._display_id} if self.is_live else {}
-        self._context.copy().run(
-            self._publish, data, metadata, transient=transient, update=self._is_shown
-        )
-        self._is_shown = True
+        """Show the newest output."""
+        self._show_one(self._outputs[-1], data, metadata)
+
+    def _show_one(self, output: _Output, data: dict[str, str], metadata: dict[str, Any]) -> None:
+        transient = {"display_id": output.display_id} if self.is_live else {}
+        self._is_showing = True  # publishers may print: that is no output of others
+        try:
+            self._context.copy().run(
+                self._publish, data, metadata, transient=transient, update=output.is_shown
+            )
+        finally:
+            self._is_showing = False
+        output.is_shown = True
 
 
 class Terminal:
@@ -178,6 +245,16 @@ class Terminal:
     def hint(self, sentence: str) -> None:
         self._write_line(sentence)
 
+    @property
+    def is_in_the_way(self) -> bool:
+        """Tell whether a line is being written; any thread."""
+        return not self._at_line_start
+
+    def make_way(self) -> None:
+        """End the line that is being written."""
+        if self.is_in_the_way:
+            self._write("\n")
+
     def end(self, line: str, _facts: dict[str, Any]) -> None:
         if line or not self._at_line_start:
             self._write_line(line)
@@ -203,6 +280,17 @@ def _later(wait_s: float, call: Callable[[], None]) -> asyncio.TimerHandle | Non
 
 
 def mark_of(ended: ToolEnded, *, is_exact: bool) -> str:
-    """Say how a call ended; its time only where outputs needn't be the same in every run."""
-    mark = "✗" if ended.output.is_error else "✓"
-    return f"{mark} {ended.duration_ms} ms" if is_exact else mark
+    """Say how a call ended, and why where it failed.
+
+    Its time only where outputs needn't be the same in every run, and where it ran.
+    """
+    output = ended.output
+    has_run = bool(ended.duration_ms) or not output.is_error
+    time_ms = f" {ended.duration_ms} ms" if is_exact and has_run else ""
+    if not output.is_error:
+        return f"✓{time_ms}"
+    reason = output.metadata.get("reason") or output.content
+    line = next(iter(str(reason).strip().splitlines()), "").strip("[] ")
+    if len(line) > MAX_REASON_CHARACTERS:
+        line = f"{line[:MAX_REASON_CHARACTERS]}…"
+    return f"✗{time_ms} {without_controls(line)}".rstrip()

@@ -11,6 +11,7 @@ from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Repl
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.columns import columns_for
 from agent_magics.notebook.display import AnswerDisplay
+from agent_magics.notebook.outputs import making_way
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import complain
@@ -120,7 +121,8 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
     answer = AnswerDisplay()
 
     try:
-        outcome = seat.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
+        with making_way(seat.shell, answer.page, seat.bridge.loop):
+            outcome = seat.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
     except StoppedCell:
         if not turn.is_done:  # the second interrupt: running tools aren't waited for
             turn.abandon()
