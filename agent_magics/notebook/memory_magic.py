@@ -54,13 +54,13 @@ def remembered_text(found: Remembered, notes: Mapping[str, str]) -> str:
     """List facts and memories, a line each, under their headings; `notes` stand under those."""
     parts = [_FACTS, *_aligned(_fact_cells(found)), notes["facts"]]
     parts += ["", _MEMORIES, *_aligned(_memory_cells(found)), notes["memories"]]
-    return "\n".join(part for at, part in enumerate(parts) if part or parts[at - 1])
+    return "\n".join(part for at, part in enumerate(parts) if part or parts[at - 1]).rstrip()
 
 
 def remembered_html(found: Remembered, notes: Mapping[str, str]) -> str:
     """Make two tables that need no script and no style sheet."""
     return "".join(
-        f"<p><b>{escape(heading)}</b></p>{_table(cells)}<p>{escape(note.strip())}</p>"
+        f"<p><b>{escape(heading)}</b></p>{_table(cells)}{_paragraph(note)}"
         for heading, cells, note in (
             (_FACTS, _fact_cells(found), notes["facts"]),
             (_MEMORIES, _memory_cells(found), notes["memories"]),
@@ -207,6 +207,10 @@ def _shown(text: str) -> str:
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     width = max((len(row[0]) for row in rows), default=0)
     return [f"  {name:<{width}}  {' · '.join(rest)}" for name, *rest in rows]
+
+
+def _paragraph(note: str) -> str:
+    return f"<p>{escape(note.strip())}</p>" if note else ""
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -116,7 +116,8 @@ class AgentMemory:
         """Delete a memory for good, and give back what it was. See `find` for errors."""
         memory = await self._find(memory_id)
         await self._kept().delete(memory.memory_id)
-        self._note(memory.memory_id, None)
+        if self._session is not None:
+            self._session.recall.note(memory.memory_id, None)
         return memory
 
     @hops
@@ -145,12 +146,9 @@ class AgentMemory:
     async def _written(self, memory: Memory) -> Memory:
         made: Memory = clean_value(msgspec.structs.replace(memory, updated_at=self._clock.now()))
         await self._kept().upsert(made)
-        self._note(made.memory_id, made)
-        return made
-
-    def _note(self, memory_id: str, memory: Memory | None) -> None:
         if self._session is not None:
-            self._session.recall.note(memory_id, memory)
+            self._session.recall.tell(made)
+        return made
 
     def _kept(self) -> MemoryStorage:
         if self._storage is None:

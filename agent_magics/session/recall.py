@@ -23,7 +23,7 @@ class Recall:
     with the prompt, the best first, up to what is left of `max_items`, and isn't stored. So hits
     come before what is merely new, and nothing is told twice.
 
-    What somebody changes or forgets meanwhile changes and leaves the system part at once.
+    What a person adds, corrects or forgets meanwhile comes, changes and leaves at once.
     """
 
     def __init__(self, storage: MemoryStorage, namespace: str, max_items: int) -> None:
@@ -58,6 +58,16 @@ class Recall:
             return
         now = (memory if each.memory_id == memory_id else each for each in self._shown)
         self._shown = tuple(each for each in now if each is not None)
+
+    def tell(self, memory: Memory) -> None:
+        """Take in what a person wrote just now: it stands first, and the oldest makes room."""
+        if self._shown is None:
+            return
+        if any(each.memory_id == memory.memory_id for each in self._shown):
+            self.note(memory.memory_id, memory)
+        else:
+            newest = beyond((memory, *self._shown), (), self._max_items // 2)
+            self._shown = within(newest, MAX_SHOWN_TOKENS)
 
 
 def beyond(found: Iterable[Memory], shown: Sequence[Memory], max_items: int) -> tuple[Memory, ...]:

@@ -152,6 +152,8 @@ def test_a_change_holds_at_once_in_an_open_session(bench: Bench) -> None:
         assert "likes coffee" in told()
         assert "likes tea" not in told()
         assert "likes rice" not in told()
+        await agent.memory.add("works on churn")
+        assert "- works on churn\\n- likes coffee" in told()
 
     asyncio.run(scene())
 

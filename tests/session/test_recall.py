@@ -304,6 +304,22 @@ def test_what_is_shown_fits(lengths: list[int]) -> None:
     assert [each for each in memories if each in kept] == list(kept)
 
 
+def test_what_is_told_makes_room_for_itself() -> None:
+    """First, once, and never more than half of the items; the oldest goes."""
+
+    async def scene() -> None:
+        recall = Recall(await filled("a", "b", "c", namespace="ns"), "ns", 4)
+        recall.tell(memory("too early", memory_id="m8"))
+        await recall.load()
+        assert recall.shown == ("c", "b")
+        recall.tell(memory("new", memory_id="m9"))
+        assert recall.shown == ("new", "c")
+        recall.tell(memory("new words", memory_id="m9"))
+        assert recall.shown == ("new words", "c")
+
+    asyncio.run(scene())
+
+
 def test_one_item_leaves_all_room_to_hits() -> None:
     """With `memory_max_items` 1 nothing stands in the system part."""
 
