@@ -22,8 +22,17 @@ if TYPE_CHECKING:
         SummaryConfig,
     )
     from agent_magics.core.errors import AgentError
+    from agent_magics.core.hooks import (
+        Abort,
+        BeforeToolUsePatch,
+        Continue,
+        ContinueWith,
+        HookPayload,
+        TurnStartPatch,
+    )
     from agent_magics.core.memories import Memory
     from agent_magics.core.messages import File, Image, Text, UserInput
+    from agent_magics.core.skills import Skill
     from agent_magics.core.slots import (
         ContextBudget,
         DeriveStrategy,
@@ -52,6 +61,7 @@ if TYPE_CHECKING:
     from agent_magics.providers.scripted import ScriptedProvider
     from agent_magics.session.agent import Agent, AgentBuilder
     from agent_magics.session.loop import run
+    from agent_magics.session.plugins import PluginBase
     from agent_magics.session.running import CancelToken, RunningTurn
     from agent_magics.session.session import Session
     from agent_magics.tools.schema import tool
@@ -71,7 +81,16 @@ _HOMES = {
     ),
     "agent_magics.core.errors": ("AgentError",),
     "agent_magics.core.memories": ("Memory",),
+    "agent_magics.core.hooks": (
+        "Abort",
+        "BeforeToolUsePatch",
+        "Continue",
+        "ContinueWith",
+        "HookPayload",
+        "TurnStartPatch",
+    ),
     "agent_magics.core.messages": ("File", "Image", "Text", "UserInput"),
+    "agent_magics.core.skills": ("Skill",),
     "agent_magics.core.slots": (
         "ContextBudget",
         "DeriveStrategy",
@@ -100,6 +119,7 @@ _HOMES = {
     "agent_magics.providers.scripted": ("ScriptedProvider",),
     "agent_magics.session.agent": ("Agent", "AgentBuilder"),
     "agent_magics.session.loop": ("run",),
+    "agent_magics.session.plugins": ("PluginBase",),
     "agent_magics.session.running": ("CancelToken", "RunningTurn"),
     "agent_magics.session.session": ("Session",),
     "agent_magics.tools.schema": ("tool",),
@@ -108,6 +128,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Abort",
     "Agent",
     "AgentBuilder",
     "AgentConfig",
@@ -116,11 +137,14 @@ __all__ = [
     "Anthropic",
     "ApprovalAnswer",
     "ApprovalRequest",
+    "BeforeToolUsePatch",
     "CancelToken",
     "Cancelled",
     "CompactionConfig",
     "Completed",
     "ContextBudget",
+    "Continue",
+    "ContinueWith",
     "DeriveStrategy",
     "EmbeddedProvider",
     "EnvironmentContext",
@@ -128,18 +152,21 @@ __all__ = [
     "File",
     "Focused",
     "Full",
+    "HookPayload",
     "Image",
     "Memory",
     "ModelInfo",
     "ModelParams",
     "OpenAICompatible",
     "Panicked",
+    "PluginBase",
     "Readonly",
     "Reply",
     "RunningTurn",
     "ScriptedProvider",
     "Session",
     "SessionConfig",
+    "Skill",
     "SlotConfig",
     "SlotMeta",
     "SqlMemoryStore",
@@ -148,6 +175,7 @@ __all__ = [
     "SummaryConfig",
     "Text",
     "TurnOutcome",
+    "TurnStartPatch",
     "UserInput",
     "current",
     "errors",

@@ -8,6 +8,7 @@ Variables (all optional):
 `AGENT_MAGICS_COMPACT_MODEL`          the model that writes summaries, else the slot's own
 `AGENT_MAGICS_CONTEXT_LIMIT`          tokens; where it is less than the model's window, it holds
 `AGENT_MAGICS_MCP`       the file that names MCP servers, or `off`
+`AGENT_MAGICS_SKILLS`    `off`: no skills are read from folders
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`   as OpenAI's own tools read them
 `AGENT_MAGICS_OPENAI_MODEL`           the model that a key alone means
 `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `AGENT_MAGICS_ANTHROPIC_MODEL`   the same for Anthropic
@@ -68,7 +69,7 @@ class Settings(Value):
 
     `store`: a path or URL. `model`, `session` None: none was named. `compact_model` None: a slot's
     own model summarises it. `context_limit` in tokens, waits in seconds (decision 58). `mcp`: the
-    file that names MCP servers, "auto" to look for one, "" for none.
+    file that names MCP servers, "auto" to look for one, "" for none. `reads_skills`: from folders.
     """
 
     store: str
@@ -77,6 +78,7 @@ class Settings(Value):
     compact_model: str | None = None
     context_limit: int | None = None
     mcp: str = AUTO
+    reads_skills: bool = True
     connect_s: float = 10.0
     first_token_s: float = 120.0
     between_tokens_s: float = 60.0
@@ -92,6 +94,7 @@ class Settings(Value):
         compact_model: str | None = None,
         context_limit: int | None = None,
         mcp: str | None = None,
+        skills: str | None = None,
     ) -> Settings:
         """Read the environment (the process's own by default); arguments that say something win.
 
@@ -109,6 +112,7 @@ class Settings(Value):
                 else context_limit
             ),
             mcp=_mcp(_set(environ, "AGENT_MAGICS_MCP") if mcp in (None, AUTO) else mcp),
+            reads_skills=OFF not in (skills, _set(environ, "AGENT_MAGICS_SKILLS")),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),
@@ -275,8 +279,8 @@ def _embedded_line() -> Reachable:
 async def _named(name: str, environ: Environ) -> Choice:
     spec = _complete(name, environ)
     provider, _, model = spec.partition(":")
-    if provider not in PROVIDER_IDS:
-        raise ModelNotSupported(name, PROVIDER_IDS)
+    if provider not in PROVIDER_IDS and provider not in _added_providers():
+        raise ModelNotSupported(name, (*PROVIDER_IDS, *_added_providers()))
     if provider == "embedded" and spec != EMBEDDED_SPEC:
         raise ModelError(
             f'There is no embedded model "{model}"; the one there is: {EMBEDDED_SPEC}.'
@@ -287,6 +291,14 @@ async def _named(name: str, environ: Environ) -> Choice:
             raise NoModel(f"{provider} tells no models; write {provider}:name, or {REMEDIES}")
         spec = found
     return Choice(spec=spec, why="named", is_demo=spec.startswith("embedded:"))
+
+
+def _added_providers() -> tuple[str, ...]:
+    from agent_magics.session.extensions import (  # noqa: PLC0415 - it reads what is installed
+        extension_names,
+    )
+
+    return extension_names("providers")
 
 
 def _complete(name: str, environ: Environ) -> str:

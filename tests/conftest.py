@@ -59,6 +59,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, homes: Iterator[Path]) ->
     monkeypatch.setenv("AGENT_MAGICS_STORE", str(folder / "ledger.db"))
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
     monkeypatch.setenv("AGENT_MAGICS_MCP", "off")
+    monkeypatch.setenv("AGENT_MAGICS_SKILLS", "off")
 
 
 @pytest.fixture(scope="session")

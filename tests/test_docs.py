@@ -14,8 +14,10 @@ from agent_magics.context.compaction import MAX_SUMMARY_TOKENS
 from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS, SUMMARY_HEADINGS
 from agent_magics.context.verdict import fault_of
 from agent_magics.core.chat import UNKNOWN_WINDOW
+from agent_magics.core.hooks import HOOK_EVENTS
 from agent_magics.notebook import catalogue
 from agent_magics.providers import scripted
+from agent_magics.session.skill_files import find_skills
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,6 +40,41 @@ def test_the_memory_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     namespace: dict[str, object] = {"__name__": "page"}
     exec(compile(program, "memory.md", "exec"), namespace)
     agent_magics.run(namespace["agent"].shutdown())  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("E13", "E14")
+def test_the_plugins_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of docs/plugins.md are one program, and its audit has at most ten lines."""
+    monkeypatch.chdir(tmp_path)
+    blocks = PYTHON.findall((DOCS / "plugins.md").read_text("utf-8"))
+    audit = blocks[0].partition("class ")[2]
+    assert len([line for line in audit.splitlines() if line.strip()]) <= 10
+    namespace: dict[str, object] = {"__name__": "page"}
+    exec(compile("\n".join(blocks), "plugins.md", "exec"), namespace)
+    assert (tmp_path / "audit.log").read_text()
+    assert namespace["Weather"]().descriptor.tapped_hooks == ("turn_start",)  # type: ignore[operator]
+
+
+@pytest.mark.req("E15")
+def test_the_skills_page_runs(tmp_path: Path) -> None:
+    """Its Python makes a skill, and its file is one."""
+    page = (DOCS / "skills.md").read_text("utf-8")
+    namespace: dict[str, object] = {}
+    exec(compile("\n".join(PYTHON.findall(page)), "skills.md", "exec"), namespace)
+    (file,) = re.findall(r"^```markdown\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    home = tmp_path / ".agents" / "skills" / "plot"
+    home.mkdir(parents=True)
+    (home / "SKILL.md").write_text(file)
+    found = find_skills(tmp_path, tmp_path)
+    assert found.faults == ()
+    assert found.skills[0].name == namespace["plot"].name == "plot"  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("E13")
+def test_every_hook_is_documented() -> None:
+    """docs/plugins.md has a row for each event."""
+    page = (DOCS / "plugins.md").read_text("utf-8")
+    assert [event for event in HOOK_EVENTS if f"| `{event}` |" not in page] == []
 
 
 @pytest.mark.parametrize("magic", catalogue.MAGICS, ids=lambda magic: str(magic.name))

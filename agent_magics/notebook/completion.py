@@ -24,6 +24,9 @@ MODES = ("full", "focused", "readonly")
 _NAMES = "|".join(ours.name for ours in MAGICS)
 _HEADER = re.compile(rf"^(?:(?P<cell>%%)|(?:[^%]*=)?\s*%)(?P<name>{_NAMES})\s+(?P<rest>.*)$")
 
+_ASKS = re.compile(r"^(?:%%|(?:[^%]*=)?\s*%)agent(?=\s|$)(?:\s+--[\w-]+(?:=\S+|\s+[^\s/-]\S*)?)*")
+_CALLS = re.compile(r"^(?:\s*/[a-z][a-z0-9_-]*(?=\s))*\s*/(?P<name>[a-z0-9_-]*)$")
+
 Names = Callable[[], Sequence[str]]
 
 
@@ -37,8 +40,8 @@ class _Known(NamedTuple):
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots`, `models`, `sessions`, `tools` and `memories` tell the names that may stand there now;
-    they must not wait for anything.
+    `slots`, `models`, `sessions`, `tools`, `memories` and `skills` tell the names that may stand
+    there now; they must not wait for anything.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class Completer:
         sessions: Names,
         tools: Names = tuple,
         memories: Names = tuple,
+        skills: Names = tuple,
     ) -> None:
+        self._skills = skills
         self._names: dict[Completes, Names] = {
             "slot": slots,
             "model": models,
@@ -65,14 +70,21 @@ class Completer:
         """Make the matcher as IPython wants it."""
 
         def agent_magics_matcher(context: CompletionContext) -> SimpleMatcherResult:
-            return self.complete(context.text_until_cursor)
+            above = context.full_text.split("\n")[: context.cursor_line]
+            return self.complete(context.text_until_cursor, above)
 
         return cast(
             "MatcherAPIv2", context_matcher(identifier="agent_magics")(agent_magics_matcher)
         )
 
-    def complete(self, line: str) -> SimpleMatcherResult:
-        """Complete a line up to the cursor; nothing where it isn't a header line of ours."""
+    def complete(self, line: str, above: Sequence[str] = ()) -> SimpleMatcherResult:
+        """Complete a line up to the cursor, below the lines `above` of its cell.
+
+        Header lines of ours, and the skills that a prompt begins with; elsewhere nothing.
+        """
+        called = _CALLS.match(_prompt_so_far(line, above))
+        if called is not None:
+            return self._skill(called["name"])
         found = _HEADER.match(line)
         if found is None:
             return SimpleMatcherResult(completions=[])
@@ -90,6 +102,14 @@ class Completer:
             completions=[SimpleCompletion(name, type="magic") for name in matching],
             suppress=bool(matching),
             matched_fragment=fragment,
+        )
+
+    def _skill(self, fragment: str) -> SimpleMatcherResult:
+        matching = [f"/{name}" for name in self._skills() if name.startswith(fragment)]
+        return SimpleMatcherResult(
+            completions=[SimpleCompletion(name, type="skill") for name in matching],
+            suppress=bool(matching),
+            matched_fragment=f"/{fragment}",
         )
 
     def _known(self, ours: Magic, done: Sequence[str], fragment: str, *, is_cell: bool) -> _Known:
@@ -114,6 +134,15 @@ class Completer:
         if command.name == "slot mode" and position == 0:
             known += self._names["slot"]()
         return _Known(known)
+
+
+def _prompt_so_far(line: str, above: Sequence[str]) -> str:
+    """Give what stands of a prompt before the cursor: of a `%%agent` body, or a `%agent` line."""
+    if above:
+        is_ours = _ASKS.match(above[0]) and above[0].startswith("%%")
+        return "\n".join([*above[1:], line]) if is_ours else ""
+    asked = _ASKS.match(line)
+    return "" if asked is None else line[asked.end() :]
 
 
 def _command(ours: Magic, done: Sequence[str]) -> tuple[Command, Sequence[str]]:

@@ -38,7 +38,7 @@ from agent_magics.notebook.showing import say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
 from agent_magics.notebook.transform import InputTransformer
-from agent_magics.settings import AUTO, Settings
+from agent_magics.settings import AUTO, OFF, Settings
 
 COMPACTION_SETTINGS = [
     "compact_model",
@@ -114,6 +114,12 @@ class AgentMagics(Magics):
         " it is trusted, this folder's; empty: none.",
     ).tag(config=True)
 
+    skills = traitlets.Enum(
+        [AUTO, OFF],
+        AUTO,
+        help="auto: skills are read from this folder and the person's own; off: from neither.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
@@ -132,11 +138,13 @@ class AgentMagics(Magics):
             sessions=self.seat.session_names,
             tools=self.seat.tool_names,
             memories=lambda: self.seat.seen_memories,
+            skills=self.seat.skill_names,
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(
-            lambda _: self.seat.forget(stays=True), [*COMPACTION_SETTINGS, "mcp", "memory"]
+            lambda _: self.seat.forget(stays=True),
+            [*COMPACTION_SETTINGS, "mcp", "memory", "skills"],
         )
 
     def attach(self) -> None:
@@ -251,6 +259,7 @@ class AgentMagics(Magics):
             compact_model=self.compact_model,
             context_limit=self.context_limit,
             mcp=self.mcp,
+            skills=self.skills,
         )
 
     def _compaction(self) -> CompactionConfig:

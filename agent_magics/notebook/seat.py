@@ -22,6 +22,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.ledger.peek import Peek, names_in, notebooks_in, peek
 from agent_magics.ledger.place import path_of
+from agent_magics.notebook.added import add_extensions, add_skills, skills_here
 from agent_magics.notebook.bridge import (
     Bridge,
     cell_origin,
@@ -242,6 +243,14 @@ class Seat:
         names = dict.fromkeys((*in_use, *self.seen_models, *providers))
         return tuple(name for name in names if name != NO_MODEL)
 
+    def skill_names(self) -> tuple[str, ...]:
+        """Name the skills that a prompt may call, for completion; before the first use as well."""
+        if self._agent is not None:
+            return tuple(skill.name for skill in self._agent.skills)
+        if not self._settings().reads_skills:
+            return ()
+        return tuple(skill.name for skill in skills_here(self._folder))
+
     def session_names(self) -> tuple[str, ...]:
         """Name the sessions in the store as they would be typed, for completion."""
         names = names_in(path_of(self._settings().store))
@@ -272,12 +281,16 @@ class Seat:
                 builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
+            said = await add_extensions(builder)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
             self._store = SqlStore(settings.store)
             builder.register_memory_storage(SqlMemoryStore(self._store))
+            if settings.reads_skills:
+                said += await add_skills(builder, self._folder)
             self._agent = await builder.register_session_storage(self._store).build()
+            self._news += said
         return self._agent
 
     async def _config(self, settings: Settings, model: str) -> AgentConfig:

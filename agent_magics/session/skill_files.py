@@ -3,7 +3,8 @@
 A skill is a folder with a file `SKILL.md`: YAML front matter with `name` and `description`, then
 the text that the model reads. Of the other keys `required-tools` and `allow-implicit-invocation`
 count here, at the top or under `metadata`. `allowed-tools` doesn't: it names other agents' tools,
-and what may run without asking is for the person to say.
+and what may run without asking is for the person to say. Only the user's own skills may be listed
+in the prompt: a project may be anybody's, and no file of it says anything there (invariant 18).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def find_skills(project: Path, home: Path) -> FoundSkills:
         for file in _files(folder):
             shown = _shown(file, project, home)
             try:
-                skill = _read(file, shown)
+                skill = _read(file, shown, is_own=not folder.is_relative_to(project))
             except _Unfit as fault:
                 faults.append(f"{shown} {fault}; it is left out")
             else:
@@ -74,7 +75,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield each / SKILL_FILE
 
 
-def _read(file: Path, shown: str) -> Skill:
+def _read(file: Path, shown: str, *, is_own: bool) -> Skill:
     front, body = _parted(_text(file))
     extra = front.get("metadata")
     keys = {**(extra if isinstance(extra, dict) else {}), **front}
@@ -92,7 +93,7 @@ def _read(file: Path, shown: str) -> Skill:
         description=" ".join(description.split()),
         prompt_template=body + _files_note(file, shown),
         required_tools=_names(keys.get("required-tools", keys.get("required_tools"))),
-        allow_implicit_invocation=keys.get("allow-implicit-invocation") is True,
+        allow_implicit_invocation=is_own and keys.get("allow-implicit-invocation") is True,
     )
 
 

@@ -14,6 +14,7 @@ SLOTS = ("default", "option-a", "option-b")
 MODELS = ("openai:gpt-x", "scripted:demo")
 SESSIONS = ("churn", '"what if"')
 TOOLS = ("python", "time__now")
+SKILLS = ("plot", "plot-data", "tidy")
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def completer() -> Completer:
         models=lambda: MODELS,
         sessions=lambda: SESSIONS,
         tools=lambda: TOOLS,
+        skills=lambda: SKILLS,
     )
 
 
@@ -74,6 +76,39 @@ def texts(completer: Completer, line: str) -> list[str]:
 def test_header_lines_complete(completer: Completer, line: str, expected: list[str]) -> None:
     """Each place of a header line offers what may stand there."""
     assert texts(completer, line) == expected
+
+
+@pytest.mark.req("N10", "E15")
+@pytest.mark.parametrize(
+    ("line", "above", "expected"),
+    [
+        ("/pl", ["%%agent"], ["/plot", "/plot-data"]),
+        ("/", ["%%agent --slot x"], ["/plot", "/plot-data", "/tidy"]),
+        ("/plot /ti", ["%%agent"], ["/tidy"]),
+        ("/ti", ["%%agent", "/plot", ""], ["/tidy"]),
+        ("do it /pl", ["%%agent"], []),
+        ("/pl", ["%%agent", "do it"], []),
+        ("/plot do /ti", ["%%agent"], []),
+        ("/pl", ["%%bash"], []),
+        ("/pl", ["%agent"], []),
+        ("/pl", ["x = 1"], []),
+        ("/tmp/pl", ["%%agent"], []),
+        ("%agent /pl", [], ["/plot", "/plot-data"]),
+        ("answer = %agent --slot x /ti", [], ["/tidy"]),
+        ("%agent --model=scripted:x /ti", [], ["/tidy"]),
+        ("%agent why /ti", [], []),
+        ("%slot /ti", [], []),
+        ("/pl", [], []),
+    ],
+)
+def test_skills_complete_at_the_beginning_of_a_prompt(
+    completer: Completer, line: str, above: list[str], expected: list[str]
+) -> None:
+    """In a `%%agent` body and on a `%agent` line, as first words; nowhere else."""
+    found = completer.complete(line, above)
+    assert [completion.text for completion in found["completions"]] == expected
+    if expected:
+        assert found["matched_fragment"] == line[line.rindex("/") :]
 
 
 @pytest.mark.req("N10")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.config import AgentConfig
+from agent_magics.core.config import AgentConfig, EnvironmentContext, SessionConfig
 from agent_magics.core.errors import (
     AgentError,
     InputValidation,
@@ -16,11 +18,13 @@ from agent_magics.core.errors import (
     SkillNotFound,
 )
 from agent_magics.core.events import SystemMessage, UserMessage
+from agent_magics.core.hooks import ContinueWith, HookPayload, TurnStartPatch
 from agent_magics.core.messages import File, Image, System, Text, User, UserInput, text_of
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Focused, SlotConfig
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.plugins import PluginBase
 from agent_magics.session.skills import SkillRegistry
 from agent_magics.tools.schema import tool
 
@@ -189,6 +193,54 @@ def test_no_filter_touches_the_skill_of_the_running_turn(bench: Bench) -> None:
             await session.submit_turn("/plot it", slot="narrow")
         sent = [m for m in bench.provider.requests[-1].messages if isinstance(m, User)]
         assert [text_of(message.content)[:5] for message in sent] == ["[Note", "/plot"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E17", "dec3", "dec4")
+def test_the_whole_prompt_stands_in_its_order(bench: Bench) -> None:
+    """Each section in a tag of its name, as § 6.6 lists them; what changes comes with the turn."""
+
+    class Quiet(PluginBase):
+        def turn_start(self, _: HookPayload) -> ContinueWith:
+            return ContinueWith(patch=TurnStartPatch(append_dynamic_sections=("it rains",)))
+
+    class Watch(PluginBase):
+        """Watches."""
+
+    environment = EnvironmentContext(
+        cwd="/work", platform="linux", python="3.11", date=date(2026, 1, 2)
+    )
+
+    async def scene() -> None:
+        agent = await bench.agent(
+            "a",
+            skills=(skill("tidy", allow_implicit_invocation=True),),
+            plugins=(Quiet(), Watch()),
+            system_instructions=("Be kind.",),
+            personality="Dry.",
+            environment_context=environment,
+        )
+        session = await agent.new_session(SessionConfig(system_prompt_override="Review code."))
+        await session.memory.set("city", "Oslo")
+        await session.submit_turn("q")
+        system, block, prompt = bench.provider.requests[0].messages
+        assert isinstance(system, System)
+        assert re.findall(r"^<([a-z_-]+)>$", system.text, re.MULTILINE) == [
+            "system_instructions",
+            "system_prompt_override",
+            "personality_spec",
+            "skills",
+            "plugins",
+            "session-context",
+            "environment_context",
+        ]
+        assert "<plugins>\n- Watch: Watches.\n</plugins>" in system.text
+        assert "it rains" not in system.text
+        assert isinstance(block, User)
+        assert "it rains" in text_of(block.content)
+        assert isinstance(prompt, User)
+        assert text_of(prompt.content) == "q"
 
     asyncio.run(scene())
 
