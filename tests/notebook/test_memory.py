@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 
 import agent_magics
 from agent_magics.core.memories import Memory
@@ -154,11 +155,11 @@ def test_help_and_completion(notebook: Notebook) -> None:
     notebook.run("%memory")
 
     def completed(line: str) -> list[str]:
-        matcher = notebook.shell.Completer.custom_matchers[-1]
-        context = type("Context", (), {"text_until_cursor": line})
-        return [each.text for each in matcher(context)["completions"]]
+        with provisionalcompleter():
+            found = notebook.shell.Completer.completions(line, len(line))
+            return [each.text for each in found if each.type == "magic"]
 
-    assert completed("%memory f") == ["forget", "find"]
+    assert completed("%memory f") == ["find", "forget"]
     assert completed("%memory forget m") == [made]
     assert completed("%memory correct ") == ['"two words"', made]
     assert completed("%memory add ") == []

@@ -225,7 +225,7 @@ def test_the_namespace_belongs_to_the_session(bench: Bench) -> None:
         assert [each.content for each in await later.memory.list()] == ["likes tea"]
         await later.memory.add("likes rice")
         await again.submit_turn("hello")
-        assert remembered(bench.provider.requests[-1]) == "- likes tea"
+        assert remembered(bench.provider.requests[-1]) == "- likes rice\n- likes tea"
         await again.close()
         assert later.memory.namespace == "home"
         assert await later.memory.list() == ()
