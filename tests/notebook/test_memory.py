@@ -162,7 +162,7 @@ def test_help_and_completion(notebook: Notebook) -> None:
     assert completed("%memory f") == ["find", "forget"]
     assert completed("%memory forget m") == [made]
     assert completed("%memory correct ") == ['"two words"', made]
-    assert completed("%memory add ") == []
+    assert made not in completed("%memory add ")
 
 
 @pytest.mark.req("dec45")
