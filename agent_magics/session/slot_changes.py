@@ -30,6 +30,7 @@ from agent_magics.core.slots import (
     check_slot_config,
     check_slot_id,
 )
+from agent_magics.session.checkpoint_choice import CheckpointChoice
 from agent_magics.session.mirror import Mirror, is_static
 
 MakeEvent = Callable[..., NewEvent]
@@ -43,6 +44,7 @@ class SlotChanges:
         self._make_event = make_event
         self._clock = clock
         self._ids = ids
+        self._choice = CheckpointChoice(mirror)
 
     def create(
         self, slot_id: str, config: SlotConfig, *, replace: bool, origin: Origin | None
@@ -72,13 +74,13 @@ class SlotChanges:
         made = check_slot_config(self._child_config(parent, strategy, config))
         assert isinstance(made.source, Derived)
         strategy = made.source.strategy
-        slot = msgspec.structs.replace(
+        child = msgspec.structs.replace(
             self._new_slot(slot_id, made),
             parent_uid=None if is_static(parent) else parent.uid,
             fork_seq=fork_seq,
             focus_seq=self._focus_seq(parent, strategy, fork_seq),
-            checkpoint_id=self._checkpoint_before(parent, fork_seq),
         )
+        slot = msgspec.structs.replace(child, checkpoint_id=self._choice.for_child(parent, child))
         derived = SlotChanged(
             action="derived",
             slot_id=slot_id,
@@ -141,9 +143,12 @@ class SlotChanges:
 
     def rewind(self, slot: Slot, to_seq: int, undoes: int | None) -> Change:
         """Take everything after `to_seq` out of the slot's view (D 25)."""
-        undone = self._mirror.undoable(slot, undoes)
-        kept = undone.left_checkpoint_id if undone else self._checkpoint_before(slot, to_seq)
         rewind = Rewind(to_seq=to_seq, undoes=undoes, left_checkpoint_id=slot.checkpoint_id)
+        undone = self._mirror.undoable(slot, undoes)
+        if undone is None:
+            kept = self._choice.after_rewind(slot, to_seq)
+        else:
+            kept = self._choice.after_undo(slot, undone, rewind)
         return self._view_change(slot, rewind, kept)
 
     def clear(self, slot: Slot) -> Change:
@@ -221,14 +226,6 @@ class SlotChanges:
         )
         seqs = [message.seq for message in kept.messages if message.seq is not None]
         return min(seqs, default=fork_seq + 1)
-
-    def _checkpoint_before(self, slot: Slot, to_seq: int) -> str | None:
-        """Find the newest checkpoint that covers only what stays (D 18, D 25)."""
-        checkpoint = self._mirror.checkpoint_of(slot)
-        while checkpoint is not None and checkpoint.first_retained_seq > to_seq:
-            parent_id = checkpoint.parent_checkpoint_id
-            checkpoint = self._mirror.checkpoints.get(parent_id) if parent_id else None
-        return checkpoint.checkpoint_id if checkpoint else None
 
 
 def static_config(config: SlotConfig) -> SlotConfig:
