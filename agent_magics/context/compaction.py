@@ -30,6 +30,7 @@ from agent_magics.core.slots import Checkpoint, ModelParams, Readonly, SlotMode
 MAX_SUMMARY_TOKENS = 2_048
 MAX_SAFETY_TOKENS = 512
 SUMMARY_TEMPERATURE = 0.2
+TOKENS_PER_WORD = 2  # identifiers and numbers have more of them than prose has
 ENVELOPE_TOKENS = 128  # our tags and the sentence on what was left out
 
 
@@ -119,18 +120,20 @@ def summary_request(
     *,
     model: str,
     window: int,
+    most_tokens: int = MAX_SUMMARY_TOKENS,
     instructions: str | None = None,
     prompt: str | None = None,
 ) -> SummaryRequest:
     """Build the one tool-less request of a compaction (C10, C11).
 
-    `window` is the summarising model's, in tokens; the request and its answer fit into it.
+    `window` is the summarising model's, in tokens; the request and its answer fit into it. The
+    summary may have `most_tokens`, where C10 allows as many.
     `instructions` is what the user asks to keep, `prompt` stands in place of `COMPACTION_PROMPT`;
     the nine headings are asked for in any case. Raises `CompactError` where not even the newest
     message fits.
     """
-    output = output_limit_for(window)
-    task = _task(instructions, prompt)
+    output = min(most_tokens, output_limit_for(window))
+    task = _task(instructions, prompt, output)
     frame = count_text(COMPACTION_SYSTEM) + count_text(task) + 2 * FRAME_TOKENS + ENVELOPE_TOKENS
     budget = window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
     previous = shield(plan.previous.summary.strip()) if plan.previous else ""
@@ -251,8 +254,9 @@ def _why_nothing(turns: int, limits: Limits) -> str:
     )
 
 
-def _task(instructions: str | None, prompt: str | None) -> str:
-    parts = [prompt or COMPACTION_PROMPT, SUMMARY_FORM]
+def _task(instructions: str | None, prompt: str | None, output_tokens: int) -> str:
+    room = f"The summary may have at most {output_tokens // TOKENS_PER_WORD:,} words."
+    parts = [prompt or COMPACTION_PROMPT, SUMMARY_FORM, room]
     if instructions and instructions.strip():
         parts.append(f"The user asks you to keep this above all:\n{instructions.strip()}")
     return "\n\n".join(parts)

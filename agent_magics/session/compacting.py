@@ -52,6 +52,7 @@ from agent_magics.session.record import Recorder
 from agent_magics.session.request import Draught, RequestBuilder, digest_of
 
 LEAST_PROGRESS = 0.1
+LEAST_SUMMARY_TOKENS = 200  # the nine headings alone have about 40
 FIXED_PARTS = ("system", "tools", "skills", "memories", "dynamic")
 _log = logging.getLogger("agent_magics.session")
 
@@ -178,6 +179,7 @@ class Compactor:
             plan,
             model=writer.name,
             window=self._window_of(writer, before.limits),
+            most_tokens=self._room(slot, plan, before, reason),
             instructions=instructions,
             prompt=self.config.compact_prompt,
         )
@@ -327,6 +329,18 @@ class Compactor:
                 f" {threshold:,}; nothing changed."
             )
         return msgspec.structs.replace(checkpoint, tokens_after=after)
+
+    def _room(self, slot: Slot, plan: CompactionPlan, before: ContextInfo, reason: Reason) -> int:
+        """Tell how many tokens a summary may have; in overflow recovery, so many that it is taken.
+
+        A short one is better there than none. Elsewhere the context may grow on, and a tail that
+        is long for a while presses no facts out of the summary for good.
+        """
+        if reason != "overflow":
+            return MAX_SUMMARY_TOKENS
+        without = self._foreseen(slot, plan.first_retained_seq, 0)
+        room = math.floor((before.limits.threshold - without) / before.factor)
+        return max(LEAST_SUMMARY_TOKENS, room)
 
     def _outcome(self, plan: CompactionPlan, checkpoint: Checkpoint) -> CompactionOutcome:
         return CompactionOutcome(

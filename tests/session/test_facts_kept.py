@@ -33,7 +33,13 @@ from agent_magics.core.slots import Checkpoint, Full
 from agent_magics.ledger.store import SqlStore
 from benchmarks.facts import Summariser, facts_in, words_of
 from benchmarks.keeping import fates_of, replay
-from benchmarks.recorded import CONVERSATIONS, Conversation, read_conversations, script_of
+from benchmarks.recorded import (
+    CONVERSATIONS,
+    Conversation,
+    Script,
+    read_conversations,
+    script_of,
+)
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -245,3 +251,22 @@ def test_a_summary_is_asked_for_within_the_limits_of_its_model(
         asked = summary.request
         assert asked.params.max_tokens is not None
         assert sum(map(count_message, asked.messages)) + asked.params.max_tokens <= 8_000
+
+
+@pytest.mark.req("C10", "C12", "C15")
+def test_in_overflow_a_summary_is_asked_for_that_can_be_taken() -> None:
+    """Where a summary of full length would leave no room, a shorter one is better than none."""
+    prompts = [cards(4_400_000), cards(5_500_000), cards(6_600_000)]
+    script = Script(prompts=prompts, steps=[{"text": "yes"}] * 3)
+    chain = asyncio.run(replay(script, window=6_000))
+    (source,) = [source for _, source in chain.compactions()]
+    assert source is not None
+    (summary,) = chain.summariser.summaries
+    assert summary.request.params.max_tokens is not None
+    assert summary.request.params.max_tokens < 1_500
+    assert f"at most {summary.request.params.max_tokens // 2:,} words" in asked(summary.request)
+    assert Counter(fates_of(chain).values())["in the summary"] > 50
+
+
+def cards(first: int) -> str:
+    return " ".join(f"credit_card_{first + n}" for n in range(350))
