@@ -46,13 +46,15 @@ def index_terms(text: str) -> str:
 def query_terms(query: str) -> tuple[str, ...]:
     """Give the words to look for, each once, at most 64; none where the query says nothing.
 
-    English words that every sentence has are left out, unless there are no others.
+    Of a long text those at its beginning and its end, where the question stands. English words
+    that every sentence has are left out, unless there are no others.
     """
     if len(query) > 2 * MAX_QUERY_CHARACTERS:
         query = f"{query[:MAX_QUERY_CHARACTERS]} {query[-MAX_QUERY_CHARACTERS:]}"
     terms = dict.fromkeys(term for word in _words(query) for term in _sought_terms(word))
-    telling = [term for term in terms if not _EMPTY_WORD.fullmatch(term)]
-    return tuple((telling or list(terms))[:MAX_QUERY_TERMS])
+    telling = [term for term in terms if not _EMPTY_WORD.fullmatch(term)] or list(terms)
+    half = MAX_QUERY_TERMS // 2
+    return tuple(dict.fromkeys((*telling[:half], *telling[-half:])))
 
 
 def ranked(query: str, texts: Iterable[tuple[T, str]]) -> list[T]:

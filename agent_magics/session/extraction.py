@@ -42,17 +42,20 @@ from agent_magics.session.asking import collect
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import digest_of
+from agent_magics.session.tally import Tally
 
 CHECKPOINT = "memory_checkpoint"
 _log = logging.getLogger("agent_magics.session")
 
 
 class Kept(Value):
-    """What an extraction did to the memories."""
+    """What an extraction did to the memories; `about` and `slug` say what was talked about."""
 
     created: int = 0
     updated: int = 0
     deleted: int = 0
+    about: str = ""
+    slug: str = ""
 
     @property
     def is_nothing(self) -> bool:
@@ -124,10 +127,12 @@ class Extraction:
     ) -> Kept:
         """Ask once what to remember of it, and do that; then the checkpoint moves.
 
-        Raises `InputValidation` (an answer that can't be read; nothing changed), and what provider
-        and stores raise; whatever had been remembered by then stays.
+        Raises `InputValidation` (an answer that can't be read; nothing changed),
+        `SpendingLimitReached` (nothing was asked), and what provider and stores raise; whatever
+        had been remembered by then stays.
         """
         self.tried_at = material.turns
+        Tally(config=self.config, session=lambda: self.recorder.mirror.spent).check()
         known = tuple(await self.storage.list_by_namespace(self.namespace))
         provider, model = await find_writer()
         window = limits_for(model.context_window, self.config, SlotConfig()).window
@@ -145,14 +150,18 @@ class Extraction:
         )  # fmt: skip
         return kept
 
-    async def checkpoint(self, last_seq: int, *, is_on: bool, **more: Any) -> None:
-        """Write how far the session has been read, and whether it is being read at all."""
-        value = {
+    async def checkpoint(self, last_seq: int, *, is_on: bool, kept: Kept | None = None) -> None:
+        """Write how far the session has been read, whether it is being read, and what it was about.
+
+        Raises what the recorder raises; the same is read again then.
+        """
+        value: dict[str, Any] = {
             "last_seq": last_seq,
             "turn_index": _count(self.recorder.mirror),
             "is_on": is_on,
-            **more,
         }
+        if kept is not None:
+            value.update(about=kept.about, slug=kept.slug)
         await self.recorder.append([Metadata(key="memory_checkpoint", value=value)], slot_uid=None)
         self.tried_at = 0
 
@@ -190,7 +199,7 @@ class Extraction:
             done = await self._apply(operation, seen, now, source)
             if done:
                 counts[done] += 1
-        return Kept(**counts)
+        return Kept(**counts, about=extracted.about, slug=extracted.slug)
 
     async def _apply(
         self, operation: Operation, seen: set[str], now: dict[str, Memory], source: str

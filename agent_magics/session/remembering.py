@@ -23,7 +23,7 @@ from agent_magics.core.turns import (
     TurnOutcome,
     TurnPayload,
 )
-from agent_magics.session.extraction import CHECKPOINT, Extraction, Material
+from agent_magics.session.extraction import CHECKPOINT, Extraction, Kept, Material
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.recall import Recall, section_of
 from agent_magics.session.record import Recorder
@@ -128,8 +128,8 @@ class Remembering:
             return
         try:
             async with asyncio.timeout(CLOSE_PATIENCE_S):
-                await self.extraction.run(material, find_writer, source=self._own_source)
-                await self.extraction.checkpoint(material.last_seq, is_on=True)
+                kept = await self.extraction.run(material, find_writer, source=self._own_source)
+                await self.extraction.checkpoint(material.last_seq, is_on=True, kept=kept)
         except Exception as error:  # noqa: BLE001  foreign code; a close goes on whatever happens
             _log.warning("what was said last is not extracted yet: %s", _code_of(error))
 
@@ -206,16 +206,18 @@ class Remembering:
             return
         finally:
             self._is_extracting = False
-        await self._move_checkpoint(material.last_seq, moment, is_on=True)
+        await self._move_checkpoint(material.last_seq, moment, is_on=True, kept=kept)
         if not kept.is_nothing:
             moment.emit(
                 MemoriesChanged(created=kept.created, updated=kept.updated, deleted=kept.deleted)
             )
 
-    async def _move_checkpoint(self, last_seq: int, moment: Moment, *, is_on: bool) -> None:
+    async def _move_checkpoint(
+        self, last_seq: int, moment: Moment, *, is_on: bool, kept: Kept | None = None
+    ) -> None:
         """Write the checkpoint; without it the turn goes on, and the next one reads again."""
         try:
-            await self.extraction.checkpoint(last_seq, is_on=is_on)
+            await self.extraction.checkpoint(last_seq, is_on=is_on, kept=kept)
         except StoreError as error:
             _log.warning("a memory checkpoint was not recorded: %s", error.code)
             _tell_storage(moment, f"A memory checkpoint was not recorded: {error.message}")

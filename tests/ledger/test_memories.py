@@ -16,7 +16,7 @@ from agent_magics.core.errors import StorageError
 from agent_magics.ledger import schema
 from agent_magics.ledger.connection import HeldConnection
 from agent_magics.ledger.memories import SqlMemoryStore
-from agent_magics.ledger.memory_terms import index_terms, query_terms, ranked
+from agent_magics.ledger.memory_terms import MAX_QUERY_TERMS, index_terms, query_terms, ranked
 from agent_magics.ledger.migrations.upgrade import upgrade
 from agent_magics.ledger.store import SqlStore
 from agent_magics.testing import loaded, memory, owner, refused
@@ -168,6 +168,14 @@ def test_two_processes_worth_of_stores_index_once(path: Path) -> None:
 
     asyncio.run(scenario())
     assert schema.memories.name == "memories"
+
+
+def test_a_long_query_is_read_at_both_ends() -> None:
+    """What a person asks stands before or after what they pasted."""
+    pasted = " ".join(f"w{number}" for number in range(5_000))
+    terms = query_terms(f"Which tea {pasted} is greenest")
+    assert {"tea", "greenest"} <= set(terms)
+    assert len(terms) == MAX_QUERY_TERMS
 
 
 @given(st.text())

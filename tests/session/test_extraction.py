@@ -83,6 +83,7 @@ def test_it_is_announced_counted_and_marked(bench: Bench) -> None:
         (mark,) = checkpoints(session)
         assert mark["last_seq"] >= session.history()[-1].seq
         assert (mark["turn_index"], mark["is_on"]) == (1, True)
+        assert (mark["about"], mark["slug"]) == ("On tea.", "tea")
         (made,) = (await kept(store)).values()
         assert (made.content, made.tags, made.source) == ("likes tea", ("food",), "checkpoint")
         assert made.namespace == "default"

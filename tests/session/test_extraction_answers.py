@@ -12,6 +12,7 @@ from agent_magics.core.config import SessionConfig
 from agent_magics.core.errors import StorageError
 from agent_magics.core.events import Metadata
 from agent_magics.core.memories import Memory
+from agent_magics.core.money import SpendingLimit
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.turns import Cancelled, Completed, ErrorNoted, MemoriesChanged
 from agent_magics.ledger.store import SqlStore
@@ -194,6 +195,23 @@ def test_a_bad_answer_loses_nothing(bench: Bench, step: dict[str, Any]) -> None:
         assert warned(outcome) == ""
         assert [q for q in ("q0", "q1", "q2", "q3") if q not in asked(bench)[1]] == []
         assert await contents(store) == ["likes tea"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec57")
+def test_a_spent_session_asks_nothing_more(bench: Bench) -> None:
+    """At the limit nobody reads; it is told, and the turn is complete."""
+
+    async def scene() -> None:
+        session = await bench.session(
+            {"text": "a", "usage": {"input_tokens": 90, "output_tokens": 20}},
+            memories=TransientMemoryStore(), memory_checkpoint_interval=1,
+            max_cost_per_session=SpendingLimit(tokens=100),
+        )  # fmt: skip
+        _, outcome = await told(session, "hello")
+        assert "Nothing was remembered" in warned(outcome)
+        assert asked(bench) == []
 
     asyncio.run(scene())
 
