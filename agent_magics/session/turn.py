@@ -1,4 +1,4 @@
-"""The turn engine: user message, request, stream, assistant message, calls, results, again.
+"""The turn engine: hooks, skills, user message; request, answer, calls, results, again; hooks (E7).
 
 What happened is recorded before it is shown as done (E2). A stop never cancels this coroutine: it
 sets `turn.stop_wanted`, and the engine ends by itself with everything recorded (D 11, E12).
@@ -8,20 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from agent_magics.core.chat import (
-    CallReady,
-    ChatRequest,
-    Done,
-    ModelInfo,
-    Notice,
-    ReasoningDelta,
-    Retrying,
-    TextDelta,
-)
+from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     AgentError,
@@ -33,7 +23,6 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.events import (
     AssistantMessage,
-    Draft,
     IncompleteCause,
     LedgerEvent,
     Origin,
@@ -54,20 +43,17 @@ from agent_magics.core.turns import (
     ErrorNoted,
     Failed,
     Panicked,
-    ReasoningChunk,
     Reply,
-    RetryScheduled,
-    TextChunk,
-    TurnNotice,
     TurnOutcome,
     TurnStarted,
     TurnWarning,
     UsageReported,
 )
 from agent_magics.session.answer import Answer, called
-from agent_magics.session.asking import ask, detail_of, is_curable, with_choice
+from agent_magics.session.asking import detail_of, is_curable, with_choice
 from agent_magics.session.fitting import Fitter
 from agent_magics.session.hooks import HookScope
+from agent_magics.session.listening import Listening
 from agent_magics.session.record import Recorder
 from agent_magics.session.references import References
 from agent_magics.session.remembering import TurnMemories
@@ -84,7 +70,6 @@ LIMIT_NOTICE = (
     " turn. You MUST NOT call any more tools. Summarize your progress and give a final response."
 )
 CLOSING: tuple[IncompleteCause, ...] = ("limit reached", "ended by a plugin")
-_DRAFT_EVERY_S = 1.0
 _log = logging.getLogger("agent_magics.session")
 
 
@@ -117,7 +102,6 @@ class TurnRun:
     origin: Origin | None = None
     title: str | None = None
     calls_made: int = 0
-    tool_names: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     last: Draught | None = None
     last_text: str = ""
@@ -126,11 +110,19 @@ class TurnRun:
     has_begun: bool = False
     has_ended: bool = False
     tally: Tally = field(init=False)
+    listening: Listening = field(init=False)
     plugins: TurnHooks = field(init=False)
     tools: ToolStage = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally(config=self.config, session=lambda: self.recorder.mirror.spent)
+        self.listening = Listening(
+            turn=self.turn,
+            recorder=self.recorder,
+            provider=self.provider,
+            model=self.model,
+            clock=self.clock,
+        )
         self.plugins = TurnHooks(turn=self.turn, scope=self.hooks)
         self.tools = ToolStage(turn=self.turn, dispatcher=self.dispatcher, record=self._record)
 
@@ -238,10 +230,9 @@ class TurnRun:
             estimated_tokens=draught.info.estimate,
             digest=draught.digest,
         )
-        self.turn.said.clear()
         try:
             request = with_choice(draught.request, "none" if closing else "auto")
-            await self.turn.unless_stopped(self._consume(answer, request))
+            await self.turn.unless_stopped(self.listening.take_in(answer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise
@@ -259,61 +250,6 @@ class TurnRun:
             raise
         await self._record_answer(answer, closing)
         return answer
-
-    async def _consume(self, answer: Answer, request: ChatRequest) -> None:
-        drafted_s = 0.0
-        async with aclosing(ask(self.provider, request)) as events:
-            async for event in events:
-                if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
-                    raise Stopped
-                if answer.first_token_s is None and isinstance(event, TextDelta | ReasoningDelta):
-                    answer.first_token_s = self.clock.monotonic()
-                match event:
-                    case TextDelta(text=text):
-                        answer.text.append(text)
-                        self.turn.said.append(text)
-                        self.turn.emit(TextChunk(text=text))
-                        drafted_s = self._draft(drafted_s)
-                    case ReasoningDelta(text=text):
-                        answer.reasoning.append(text)
-                        self.turn.emit(ReasoningChunk(text=text))
-                    case CallReady(call=call):
-                        answer.calls.append(self._own_call(call))
-                    case Retrying():
-                        self._note_retry(answer, event)
-                    case Notice(text=text):
-                        self.turn.emit(TurnNotice(text=text))
-                    case Done():
-                        answer.done = event
-
-    def _draft(self, drafted_s: float) -> float:
-        now_s = self.clock.monotonic()
-        if drafted_s and now_s - drafted_s < _DRAFT_EVERY_S:
-            return drafted_s
-        self.recorder.save_draft(
-            Draft(
-                slot_uid=self.slot.uid,
-                turn_id=self.turn.turn_id,
-                text=clean_text(self.turn.text_so_far),
-            )
-        )
-        return now_s
-
-    def _own_call(self, call: ToolCall) -> ToolCall:
-        """Give a call an id that is unique in its turn; servers' ids are missing or reused."""
-        self.tool_names.append(call.tool_name)
-        return ToolCall(
-            call_id=f"call-{len(self.tool_names)}",
-            tool_name=call.tool_name,
-            arguments=call.arguments,
-            raw=call.raw,
-        )
-
-    def _note_retry(self, answer: Answer, event: Retrying) -> None:
-        answer.note_retry(self.model, event)
-        self.turn.emit(
-            RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
-        )
 
     async def _record_answer(self, answer: Answer, cause: IncompleteCause | None) -> None:
         text, calls = answer.said, answer.calls
@@ -427,7 +363,7 @@ class TurnRun:
             slot_id=self.turn.slot_id,
             turn_id=self.turn.turn_id,
             model=self.model.spec,
-            tool_calls=tuple(self.tool_names),
+            tool_calls=tuple(self.listening.tool_names),
             usage=self.tally.usage,
             cost_usd=self.tally.cost_usd,
             duration_s=self.tally.duration_s(self.clock.monotonic() - self.began_s),
