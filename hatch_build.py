@@ -20,6 +20,8 @@ def build_labextension(target: str, version: str) -> None:
     """Bring `labextension/dist` up to date; hatch puts it into what it builds."""
     from hatch_jupyter_builder import npm_builder  # noqa: PLC0415 - in the build's environment only
 
+    beside = str(Path(sys.executable).parent)  # jlpm stands there where no environment is active
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), beside])
     try:
         if shutil.which("node") is None and not (BUILT / "package.json").is_file():
             raise FileNotFoundError("Node is not on the PATH")
