@@ -161,6 +161,7 @@ class ModelError(AgentError):
 
 class ModelNotSupported(ModelError):
     code = "MODEL_NOT_SUPPORTED"
+    source_component = "agent"
 
     def __init__(self, model: str, known: Sequence[str]) -> None:
         super().__init__(
@@ -173,6 +174,7 @@ class NoModel(ModelError):
     """No model was named and none was found (decision 59's order ends here)."""
 
     code = "MODEL_NOT_SUPPORTED"
+    source_component = "agent"
 
     def __init__(self, remedies: str) -> None:
         super().__init__(f"No model answers: {remedies}")
@@ -264,7 +266,6 @@ class Interrupted(ToolError):
 
 class MaxToolCallsExceeded(AgentError):
     code = "MAX_TOOL_CALLS_EXCEEDED"
-    source_component = "tool"
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -307,6 +308,7 @@ class StorageError(StoreError):
 
 class SessionNotFound(StoreError):
     code = "SESSION_NOT_FOUND"
+    source_component = "agent"
 
     def __init__(self, session_id: str, known: Sequence[str] = ()) -> None:
         near = _near(session_id, known)

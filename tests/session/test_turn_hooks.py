@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 
+SKILL = Skill(name="brief", display_name="", description="", prompt_template="Be brief.")
+
+
 @tool
 def one() -> str:
     """Give one."""
@@ -99,6 +102,74 @@ def test_a_turn_is_told_at_both_ends(bench: Bench) -> None:
         assert end.data == TurnEnding(assistant_output="done", tool_calls_count=1, cancelled=False)
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("E7", "E13", "E15")
+def test_a_turn_goes_in_the_order_of_its_stages(bench: Bench) -> None:
+    """Start hook, skill, prompt, request, answer with its call, tool, result, request, end hook."""
+    log: list[str] = []
+    opened: list[Session] = []
+
+    def stage(name: str) -> None:
+        recorded = [type(event.payload).__name__ for event in opened[0].history()]
+        log.append(f"{name} after {recorded[-1] if recorded else 'nothing'}")
+
+    class Stages(PluginBase):
+        def turn_start(self, _: HookPayload) -> None:
+            stage("turn_start")
+
+        def before_tool_use(self, _: HookPayload) -> None:
+            stage("before_tool_use")
+
+        def after_tool_use(self, _: HookPayload) -> None:
+            stage("after_tool_use")
+
+        def turn_end(self, _: HookPayload) -> None:
+            stage("turn_end")
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        stage("tool")
+        return "done"
+
+    def answer(step: Any) -> Any:
+        def answering(_: object) -> Any:
+            stage("request")
+            return step
+
+        return answering
+
+    async def scene() -> None:
+        session = await bench.session(
+            answer({"calls": [{"name": "work"}]}),
+            answer("a"),
+            plugins=(Stages(),),
+            skills=(SKILL,),
+            tools=(work,),
+        )
+        opened.append(session)
+        await session.submit_turn("/brief q")
+        kinds = [type(event.payload).__name__ for event in session.history()]
+        assert kinds == [
+            "SystemMessage",
+            "UserMessage",
+            "AssistantMessage",
+            "ToolCalled",
+            "ToolAnswered",
+            "AssistantMessage",
+        ]
+
+    asyncio.run(scene())
+    assert log == [
+        "turn_start after nothing",
+        "request after UserMessage",
+        "before_tool_use after ToolCalled",
+        "tool after ToolCalled",
+        "after_tool_use after ToolAnswered",
+        "request after ToolAnswered",
+        "turn_end after AssistantMessage",
+    ]
 
 
 @pytest.mark.req("E13", "E20.19", "dec4")
@@ -333,9 +404,6 @@ def test_hooks_of_two_slots_may_interleave_on_one_thread(bench: Bench) -> None:
         assert threads != {threading.get_ident()}
 
     asyncio.run(scene())
-
-
-SKILL = Skill(name="brief", display_name="", description="", prompt_template="Be brief.")
 
 
 class Full(TransientStore):
