@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from agent_magics.providers.embedded import EmbeddedProvider
     from agent_magics.providers.openai import OpenAICompatible
     from agent_magics.providers.scripted import ScriptedProvider
-    from agent_magics.session.agent import Agent, AgentBuilder
+    from agent_magics.session.agent import Agent
+    from agent_magics.session.builder import AgentBuilder
     from agent_magics.session.loop import run
     from agent_magics.session.plugins import PluginBase
     from agent_magics.session.running import CancelToken, RunningTurn
@@ -117,7 +118,8 @@ _HOMES = {
     "agent_magics.providers.anthropic": ("Anthropic",),
     "agent_magics.providers.openai": ("OpenAICompatible",),
     "agent_magics.providers.scripted": ("ScriptedProvider",),
-    "agent_magics.session.agent": ("Agent", "AgentBuilder"),
+    "agent_magics.session.agent": ("Agent",),
+    "agent_magics.session.builder": ("AgentBuilder",),
     "agent_magics.session.loop": ("run",),
     "agent_magics.session.plugins": ("PluginBase",),
     "agent_magics.session.running": ("CancelToken", "RunningTurn"),

@@ -15,7 +15,7 @@ from agent_magics.core.errors import AgentError
 from agent_magics.core.slots import SlotMeta
 from agent_magics.core.turns import RetryScheduled, TextChunk
 from agent_magics.providers.weights import WHEEL, find_weights, pull, weights_folder
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.running import reply_or_raise
 from agent_magics.session.session import Session
 from agent_magics.settings import embedded_is_ready, providers_for, reachable, resolve_model

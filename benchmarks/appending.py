@@ -14,7 +14,7 @@ from agent_magics.core.events import NewEvent, Payload
 from agent_magics.core.ports import Change, Owner
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from benchmarks.floor import Floor
 from benchmarks.table import Row
 from benchmarks.trace import ANSWER, QUESTION, turns

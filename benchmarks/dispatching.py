@@ -14,7 +14,7 @@ from agent_magics.core.messages import ToolCall, ToolOutput
 from agent_magics.core.ports import ToolInput
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.tools.dispatch import Answered, Dispatcher
 from agent_magics.tools.schema import tool

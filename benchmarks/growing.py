@@ -11,7 +11,8 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import SlotChanged, decode_payload
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import Agent, AgentBuilder
+from agent_magics.session.agent import Agent
+from agent_magics.session.builder import AgentBuilder
 from benchmarks.filled import fill
 from benchmarks.floor import Floor
 from benchmarks.table import Row

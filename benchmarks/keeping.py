@@ -26,7 +26,7 @@ from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Checkpoint
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from benchmarks.facts import Summariser, facts_in, words_of
 from benchmarks.recorded import CONVERSATIONS, Script, read_conversations, script_of
 

@@ -17,7 +17,7 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from benchmarks.filled import fill
 from benchmarks.table import Row

@@ -36,7 +36,7 @@ from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.frames import COLUMNS, EVENT_COLUMNS, MEMORY_COLUMNS, TURN_COLUMNS, Frames
 from agent_magics.ledger.transient_memories import TransientMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.testing import assistant, memory, user
 from agent_magics.tools.schema import tool
 

@@ -16,7 +16,7 @@ from agent_magics.settings import PROVIDER_IDS
 
 if TYPE_CHECKING:  # heavy: it comes with the first use
     from agent_magics.core.skills import Skill
-    from agent_magics.session.agent import AgentBuilder
+    from agent_magics.session.builder import AgentBuilder
 
 
 async def add_extensions(builder: AgentBuilder) -> list[str]:

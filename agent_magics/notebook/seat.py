@@ -59,6 +59,7 @@ _ENGINE = (
     "agent_magics.ledger.store",
     "agent_magics.providers.openai",
     "agent_magics.session.agent",
+    "agent_magics.session.builder",
 )
 
 
@@ -271,7 +272,7 @@ class Seat:
             await asyncio.to_thread(_import_engine)
             from agent_magics.ledger.memories import SqlMemoryStore  # noqa: PLC0415
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
-            from agent_magics.session.agent import AgentBuilder  # noqa: PLC0415
+            from agent_magics.session.builder import AgentBuilder  # noqa: PLC0415
             from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
 
             settings = self._settings()

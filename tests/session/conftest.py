@@ -13,7 +13,8 @@ from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.ledger.memories import SqlMemoryStore
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import Agent, AgentBuilder
+from agent_magics.session.agent import Agent
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 
 T = TypeVar("T")

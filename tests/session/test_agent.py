@@ -28,7 +28,7 @@ from agent_magics.core.ports import Owner
 from agent_magics.ledger.store import SqlStore
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.turns import Failed
 from agent_magics.ledger.store import SqlStore
-from agent_magics.session.agent import Agent, AgentBuilder
+from agent_magics.session.agent import Agent
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
 from tests.providers.answers import anthropic_server
 from tests.providers.anthropic_words import START, STOP, events, hello, opened, piece, stopped

@@ -14,7 +14,7 @@ from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import AssistantMessage, ToolAnswered, ToolCalled
 from agent_magics.core.messages import TokenUsage, ToolCall, text_of
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, TurnOutcome
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 

@@ -21,7 +21,7 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.messages import Message, User, text_of
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
 

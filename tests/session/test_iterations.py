@@ -19,7 +19,7 @@ from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.core.ports import Tool
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnOutcome, TurnWarning
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 from tests.context.strict import assert_strict

@@ -16,7 +16,7 @@ from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.errors import AgentError, CompactError, NothingToCompact, ProviderError
 from agent_magics.core.turns import Completed, Failed, Panicked
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 

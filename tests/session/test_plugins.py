@@ -35,7 +35,7 @@ from agent_magics.core.hooks import (
 )
 from agent_magics.core.ports import PluginContext
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.plugins import PluginBase
 
 if TYPE_CHECKING:

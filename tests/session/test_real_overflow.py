@@ -13,7 +13,7 @@ from agent_magics.core.turns import Completed, ContextCompacted, TurnWarning
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.embedded import EmbeddedProvider
 from agent_magics.providers.weights import pull
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 
 pytestmark = [pytest.mark.embedded, pytest.mark.slow]

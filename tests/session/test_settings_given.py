@@ -21,7 +21,7 @@ from agent_magics.core.slots import (
 )
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

@@ -23,7 +23,7 @@ from agent_magics.core.messages import File, Image, System, Text, User, UserInpu
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Focused, SlotConfig
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.plugins import PluginBase
 from agent_magics.session.skills import SkillRegistry
 from agent_magics.tools.schema import tool

@@ -14,7 +14,7 @@ from agent_magics.core.messages import User, text_of
 from agent_magics.core.slots import Focused, Full, Readonly
 from agent_magics.core.turns import Completed, SummaryWritten
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from agent_magics.core.approval import ApprovalAnswer
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
 
 folder = Path(sys.argv[1])

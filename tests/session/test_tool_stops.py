@@ -19,7 +19,8 @@ from agent_magics.core.ports import Change, Lease, SessionState
 from agent_magics.core.turns import AgentEvent, Cancelled, Completed, Failed, TurnOutcome
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import Agent, AgentBuilder
+from agent_magics.session.agent import Agent
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.session.plugins import PluginBase
 from agent_magics.session.running import RunningTurn

@@ -14,7 +14,7 @@ from agent_magics.core.errors import ModelError, NoModel
 from agent_magics.core.events import AssistantMessage, UserMessage
 from agent_magics.core.messages import text_of
 from agent_magics.core.turns import Cancelled, Failed, Panicked, TextChunk, TurnOutcome
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 
 Ends = Callable[[], Awaitable[None]]

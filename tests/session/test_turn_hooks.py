@@ -26,7 +26,7 @@ from agent_magics.core.skills import Skill
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, TextChunk
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.session.agent import AgentBuilder
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.plugins import PluginBase
 from agent_magics.tools.schema import tool
 
