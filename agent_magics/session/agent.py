@@ -175,7 +175,7 @@ class Agent:
 
     async def _close_session(self, *, force: bool) -> None:
         if self._session is not None:
-            await self._session.close(force=force)
+            await self._session.close(force=force, ends_agent=True)
 
     async def _disconnect(self) -> None:
         await _ended([live.aclose() for live in self._parts.live], None)

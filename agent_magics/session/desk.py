@@ -18,6 +18,7 @@ from agent_magics.context.view import TurnSpan
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import (
     AgentError,
+    AgentShutdown,
     InputValidation,
     SessionClosed,
     SessionReadonly,
@@ -35,7 +36,7 @@ from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Trigger
 from agent_magics.session.gate import Approvals
-from agent_magics.session.hooks import HookScope
+from agent_magics.session.hooks import HookScope, called_from_hook
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.memory_tools import memory_tools
 from agent_magics.session.mirror import Mirror, is_static
@@ -83,6 +84,7 @@ class Desk:
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
         self.is_closed = False
+        self.agent_has_ended = False
         self.changing = asyncio.Lock()
         self._is_closing = False
         self.approvals = Approvals(parts.approver)
@@ -193,7 +195,7 @@ class Desk:
 
     def check_open(self) -> None:
         if self._is_closing:
-            raise SessionClosed(self.name)
+            raise AgentShutdown if self.agent_has_ended else SessionClosed(self.name)
         if self.recorder.is_readonly:
             raise SessionReadonly(self.name, self.recorder.readonly_because)
 
@@ -335,6 +337,11 @@ class Desk:
 
         A plugin's abort raises and leaves the session open, unless `force` (D 14).
         """
+        if called_from_hook():
+            raise InputValidation(
+                "A plugin's hook can't close the session that waits for it; answer Abort to stop"
+                " what is about to happen, or close the session afterwards."
+            )
         if force:
             await self._close(force=True)
             return

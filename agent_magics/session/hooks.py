@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -106,23 +107,43 @@ class HookScope:
     turn_index: int | None = None
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def is_firing(self) -> bool:
+        return self._order.locked()
+
     async def fire(self, data: HookData) -> HookPatch | None:
         """Fire the event that `data` belongs to; raises as `HookRegistry.dispatch`."""
         event: HookEvent = data.__struct_config__.tag  # type: ignore[assignment]  # our own tags
         if not self.registry.has(event):
             return None
         async with self._order:
-            return await self.registry.dispatch(
-                HookPayload(
-                    event=event,
-                    session_id=self.session_id,
-                    data=data,
-                    created_at=self.clock.now(),
-                    slot_id=self.slot_id,
-                    turn_id=self.turn_id,
-                    turn_index=self.turn_index,
-                )
+            token = _scope.set(self)
+            try:
+                return await self._dispatched(event, data)
+            finally:
+                _scope.reset(token)
+
+    async def _dispatched(self, event: HookEvent, data: HookData) -> HookPatch | None:
+        return await self.registry.dispatch(
+            HookPayload(
+                event=event,
+                session_id=self.session_id,
+                data=data,
+                created_at=self.clock.now(),
+                slot_id=self.slot_id,
+                turn_id=self.turn_id,
+                turn_index=self.turn_index,
             )
+        )
+
+
+_scope: ContextVar[HookScope | None] = ContextVar("agent_magics_hooks", default=None)
+
+
+def called_from_hook() -> bool:
+    """Tell whether a hook that hasn't answered yet calls this; waiting for its end would hang."""
+    scope = _scope.get()
+    return scope is not None and scope.is_firing
 
 
 async def _answer(entry: HookEntry, payload: HookPayload) -> HookResult | None:

@@ -359,13 +359,15 @@ class Session(SessionView):
         return info
 
     @hops
-    async def close(self, *, force: bool = False) -> None:
+    async def close(self, *, force: bool = False, ends_agent: bool = False) -> None:
         """Stop what runs, record it, give the session back. Closing twice does nothing.
 
         Raises `PluginAborted` where a plugin keeps it open; it may be closed later. With `force`
-        no plugin can (decision 14).
+        no plugin can (decision 14). `ends_agent`: it is the agent that is shut down, and the handle
+        answers so afterwards. Raises `InputValidation` where a hook of its own calls this.
         """
         await self._desk.close(force=force)
+        self._desk.agent_has_ended = ends_agent
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.core.config import AgentConfig
-from agent_magics.core.errors import PluginAborted, PluginFailed, StorageError
+from agent_magics.core.errors import (
+    AgentShutdown,
+    InputValidation,
+    PluginAborted,
+    PluginFailed,
+    SessionNotFound,
+    StorageError,
+)
 from agent_magics.core.events import LedgerEvent, UserMessage
 from agent_magics.core.hooks import (
     Abort,
@@ -442,5 +449,49 @@ def test_a_prompt_that_can_not_be_stored_ends_the_turn_untold(bench: Bench) -> N
             "AssistantMessage",
         ]
         await agent.shutdown()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("E4", "E13")
+def test_a_hook_that_closes_its_own_session_is_told_so(bench: Bench) -> None:
+    """Waiting for itself would hang for ever; the turn goes on or fails by what it answers."""
+    refused: list[str] = []
+
+    class Closer(PluginBase):
+        async def turn_end(self, payload: HookPayload) -> HookResult | None:
+            try:
+                await opened[0].close()
+            except InputValidation as error:
+                refused.append(error.message)
+            return None
+
+    opened: list[Session] = []
+
+    async def scene() -> None:
+        opened.append(await bench.session("ok", plugins=(Closer(),)))
+        reply = await asyncio.wait_for(opened[0].submit_turn("go"), 5)
+        assert reply.text == "ok"
+        await opened[0].close()
+
+    asyncio.run(scene())
+    assert len(refused) == 1
+    assert "can't close the session that waits for it" in refused[0]
+
+
+@pytest.mark.req("E4", "E19")
+def test_a_handle_outlives_its_agent_with_a_clear_answer(bench: Bench) -> None:
+    """After a shutdown it says so; after a close alone it says that the handle is closed."""
+
+    async def scene() -> None:
+        agent = await bench.agent("ok")
+        session = await agent.new_session()
+        await agent.shutdown()
+        with pytest.raises(AgentShutdown):
+            await session.send_message("late")
+        other = await bench.session("ok")
+        await other.close()
+        with pytest.raises(SessionNotFound):
+            await other.send_message("late")
 
     asyncio.run(scene())
