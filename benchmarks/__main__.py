@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     appending,
     dispatching,
+    fanning,
     growing,
     keeping,
     lasting,
@@ -22,6 +23,7 @@ from benchmarks.table import Row, render
 BENCHMARKS = {
     "append": appending.rows,
     "dispatch": dispatching.rows,
+    "fan": fanning.rows,
     "grow": growing.rows,
     "last": lasting.rows,
     "load": loading.rows,
