@@ -192,12 +192,12 @@ def test_nothing_is_noted_by_itself_unless_it_is_turned_on(
 
 def test_what_an_unload_left_is_read_and_announced(script: Any, notebook: Notebook) -> None:
     """Unloading waits for no model; the next question of the session says that it reads it."""
+    answer = {"memoryOperations": [], "rolloutSummary": "", "rolloutSlug": ""}
+    script("a", "b", {"text": json.dumps(answer), "purpose": "memory"})
     notebook.run('%config AgentMagics.session = "mine"')
     notebook.run('%config AgentMagics.memory = "on"')
     notebook.run("%agent I like tea.")
     notebook.run("%unload_ext agent_magics")
-    answer = {"memoryOperations": [], "rolloutSummary": "", "rolloutSlug": ""}
-    script("b", {"text": json.dumps(answer), "purpose": "memory"})
     notebook.run("%load_ext agent_magics")
     notebook.run('%config AgentMagics.session = "mine"')
     notebook.run('%config AgentMagics.memory = "on"')

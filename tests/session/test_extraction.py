@@ -153,6 +153,58 @@ def test_a_forced_close_leaves_it_to_the_next_opening(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+def test_a_session_that_was_only_looked_at_reads_nothing(bench: Bench) -> None:
+    """Opened and closed without a question, it leaves what was left to the next first turn."""
+
+    async def scene() -> None:
+        store = TransientMemoryStore()
+        session = await bench.session("a", memories=store, session_id="s")
+        await session.submit_turn("I like tea.")
+        await session.close(force=True)
+        again = await bench.resumed("s", operations(), memories=store)
+        await again.close()
+        assert bench.provider.requests == []
+
+    asyncio.run(scene())
+
+
+def test_a_stretch_that_is_being_read_is_not_read_again(bench: Bench) -> None:
+    """A turn that ends in another slot meanwhile waits for its own time."""
+
+    async def scene() -> None:
+        store, reached = TransientMemoryStore(), Reached(operations(delay_s=0.2))
+        session = await bench.session("a", memories=store, session_id="s")
+        await session.create_slot("other")
+        await session.submit_turn("I like tea.")
+        await session.close(force=True)
+        again = await bench.resumed(
+            "s", reached, *"bcdef", memories=store, memory_checkpoint_interval=1
+        )
+        first = await again.send_message("first")
+        await reached.wait()
+        await again.submit_turn("meanwhile", slot="other")
+        await first.join()
+        assert "".join(asked(bench)).count("I like tea.") == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("step", [{"error": "auth"}, {"text": "…", "error": "lost"}], ids=str)
+def test_a_turn_that_failed_reads_nothing(bench: Bench, step: dict[str, Any]) -> None:
+    """It counts; the next turn that is completed reads what it left."""
+
+    async def scene() -> None:
+        session = await bench.session(
+            step, "b", operations(), memories=TransientMemoryStore(), memory_checkpoint_interval=1
+        )
+        await told(session, "hello")
+        assert asked(bench) == []
+        await session.submit_turn("again")
+        assert len(asked(bench)) == 1
+
+    asyncio.run(scene())
+
+
 def test_off_reads_nothing(bench: Bench) -> None:
     """No checkpoint, no call at the close; what there is is still recalled."""
 
@@ -292,25 +344,27 @@ def test_rewound_turns_are_not_read(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-def test_what_slots_share_is_read_once(bench: Bench) -> None:
-    """A child's inherited turns stand with the slot that said them, also when that is deleted."""
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["living", "deleted"])
+def test_what_slots_share_is_read_once(bench: Bench, *, is_deleted: bool) -> None:
+    """An inherited turn stands with the slot that said it, and with its child once that is gone."""
 
     async def scene() -> None:
         session = await bench.session("a", "b", "c", operations(), memories=TransientMemoryStore())
         await session.create_slot("parent")
-        await session.submit_turn("said in the parent", slot="parent")
+        await session.submit_turn("said above", slot="parent")
         await session.derive_slot("child", "parent")
-        await session.submit_turn("said in the child", slot="child")
-        await session.delete_slot("parent")
+        await session.submit_turn("said below", slot="child")
+        if is_deleted:
+            await session.delete_slot("parent")
         await session.create_slot("gone")
         await session.submit_turn("said in a slot that goes", slot="gone")
         await session.delete_slot("gone")
         await session.close()
         (read,) = asked(bench)
-        assert read.count("said in the parent") == read.count("said in the child") == 1
+        assert read.count("said above") == read.count("said below") == 1
         assert "a slot that goes" not in read
-        assert "In the slot child" in read
-        assert "In the slot parent" not in read
+        teller = read.partition("User: said above")[0].split("In the slot ")[-1]
+        assert teller.startswith("child" if is_deleted else "parent")
 
     asyncio.run(scene())
 
