@@ -6,10 +6,13 @@ light: each name comes from its room at first use.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
         Reply,
         TurnOutcome,
     )
+    from agent_magics.dataframes.frames import Frames
     from agent_magics.ledger.memories import SqlMemoryStore
     from agent_magics.ledger.store import SqlStore
     from agent_magics.providers.anthropic import Anthropic
@@ -181,6 +185,7 @@ __all__ = [
     "UserInput",
     "current",
     "errors",
+    "frames",
     "load_ipython_extension",
     "run",
     "tool",
@@ -218,6 +223,34 @@ def current() -> Session:
     if magics is None:
         raise AgentError("No notebook session here: run %load_ext agent_magics first.")
     return magics.seat.session()
+
+
+def frames(store: str | Path | None = None) -> Frames:
+    """Give data frames over all sessions of a store, for analysis (D1).
+
+    `store` is a path or an `sqlite:///` URL; None: this notebook's store, else the default one.
+    The store is only read, also while other kernels write it. Reading it raises `StorageError`
+    where it can't be read, or where the one that was named isn't there.
+    """
+    from agent_magics.dataframes.frames import Frames
+    from agent_magics.ledger.archive import Archive
+
+    archive = Archive(store if store is not None else _store_here(), is_optional=store is None)
+    return Frames(archive.sessions, archive.memories)
+
+
+def _store_here() -> str:
+    from agent_magics.settings import Settings
+
+    if "IPython" in sys.modules:
+        from IPython import get_ipython
+
+        from agent_magics.notebook.magics import loaded
+
+        magics = loaded(get_ipython())
+        if magics is not None:
+            return magics.seat.store
+    return Settings.read().store
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

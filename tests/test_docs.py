@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 import agent_magics
-from agent_magics import frames, settings
+from agent_magics import settings
 from agent_magics.context.budget import DEFAULT_RESERVE_TOKENS
 from agent_magics.context.compaction import MAX_SUMMARY_TOKENS
 from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS, SUMMARY_HEADINGS
 from agent_magics.context.verdict import fault_of
 from agent_magics.core.chat import UNKNOWN_WINDOW
 from agent_magics.core.hooks import HOOK_EVENTS
+from agent_magics.dataframes.columns import COLUMNS
 from agent_magics.notebook import catalogue
 from agent_magics.providers import scripted
 from agent_magics.session.skill_files import find_skills
@@ -138,10 +139,10 @@ def test_the_page_on_compaction_is_true(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("D1")
-@pytest.mark.parametrize("frame", frames.COLUMNS)
+@pytest.mark.parametrize("frame", COLUMNS)
 def test_every_column_is_documented_with_its_dtype(frame: str) -> None:
     """docs/frames.md has the columns in their order, as a table."""
     page = (DOCS / "frames.md").read_text("utf-8")
     part = page.partition(f"## `{frame}()`")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+\|$", part, re.MULTILINE)
-    assert rows == list(frames.COLUMNS[frame].items())
+    assert rows == list(COLUMNS[frame].items())

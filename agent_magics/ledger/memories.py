@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import Connection, delete, insert, select, text, update
 
 from agent_magics.core.memories import Memory
 from agent_magics.core.text import clean_text, clean_value
@@ -100,6 +100,11 @@ class SqlMemoryStore:
     async def aclose(self) -> None:
         if not self._is_shared:
             await self._ledger.aclose()
+
+
+def every_memory(core: Connection) -> tuple[Memory, ...]:
+    """Read the memories of all namespaces, the one that changed last first."""
+    return _memories(core.execute(select(*_FIELDS).order_by(*_NEWEST)).mappings())
 
 
 def _newest(held: HeldConnection, namespace: str, limit: int | None) -> tuple[Memory, ...]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+import sqlalchemy
 from sqlalchemy import Table, select
 
 from agent_magics.core.events import Draft
 from agent_magics.core.ports import SessionRow, SessionState, SessionSummary
 from agent_magics.core.slots import Checkpoint
 from agent_magics.ledger import rows, schema
-from agent_magics.ledger.connection import HeldConnection
 
 _ROW = (
     schema.sessions.c.session_id,
@@ -37,7 +38,16 @@ _EVENTS = (
 )
 
 
-def session_state(held: HeldConnection, session_id: str) -> SessionState | None:
+class Readable(Protocol):
+    """An open ledger: for SQLAlchemy Core, and for the driver."""
+
+    @property
+    def core(self) -> sqlalchemy.Connection: ...
+    @property
+    def raw(self) -> sqlite3.Connection: ...
+
+
+def session_state(held: Readable, session_id: str) -> SessionState | None:
     """Read all of a session; None where there is no such session."""
     row = _row(held, session_id)
     if row is None:
@@ -88,7 +98,7 @@ def summaries(found: Iterable[Any]) -> list[SessionSummary]:
     ]
 
 
-def _row(held: HeldConnection, session_id: str) -> SessionRow | None:
+def _row(held: Readable, session_id: str) -> SessionRow | None:
     query = select(*_ROW).where(schema.sessions.c.session_id == session_id)
     found = held.core.execute(query).mappings().first()
     if found is None:
@@ -104,12 +114,12 @@ def _row(held: HeldConnection, session_id: str) -> SessionRow | None:
     )
 
 
-def _all(held: HeldConnection, table: Table, session_id: str) -> Iterable[Any]:
+def _all(held: Readable, table: Table, session_id: str) -> Iterable[Any]:
     order = [column for column in table.c if column.name == "created_at"]
     query = select(table).where(table.c.session_id == session_id)
     return held.core.execute(query.order_by(*order, *table.primary_key)).mappings()
 
 
-def _checkpoints(held: HeldConnection, session_id: str) -> tuple[Checkpoint, ...]:
+def _checkpoints(held: Readable, session_id: str) -> tuple[Checkpoint, ...]:
     found = (rows.read_checkpoint(row) for row in _all(held, schema.checkpoints, session_id))
     return tuple(checkpoint for checkpoint in found if checkpoint is not None)

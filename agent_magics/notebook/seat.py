@@ -306,6 +306,11 @@ class Seat:
             memory_extraction=self.remembers(),
         )
 
+    @property
+    def store(self) -> str:
+        """The path or URL of the ledger, as the settings say now."""
+        return self._settings().store
+
     def notebooks(self) -> dict[str, str]:
         """Tell which notebook used each session last, by session id."""
         return notebooks_in(path_of(self._settings().store))

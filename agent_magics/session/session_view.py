@@ -13,7 +13,7 @@ from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Message
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
-from agent_magics.frames import Frames
+from agent_magics.dataframes.frames import Frames
 from agent_magics.session.cells import CellTurn, find_cell_turn
 from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas

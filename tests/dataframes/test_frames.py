@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
@@ -31,26 +30,24 @@ from agent_magics.core.events import (
     kind_of,
 )
 from agent_magics.core.messages import ToolOutput, ToolResult
-from agent_magics.core.ports import SessionRow, SessionState
+from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, SlotConfig
-from agent_magics.frames import COLUMNS, EVENT_COLUMNS, MEMORY_COLUMNS, TURN_COLUMNS, Frames
+from agent_magics.dataframes.columns import (
+    COLUMNS,
+    EVENT_COLUMNS,
+    MEMORY_COLUMNS,
+    TURN_COLUMNS,
+)
+from agent_magics.dataframes.frames import KINDS, Frames
 from agent_magics.ledger.transient_memories import TransientMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.testing import assistant, memory, user
 from agent_magics.tools.schema import tool
+from tests.dataframes.ledgers import EMPTY, NOW, moved, said, state_of
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-EMPTY = SessionState(
-    row=SessionRow(session_id="s", created_at=NOW, updated_at=NOW),
-    slots=(),
-    checkpoints=(),
-    events=(),
-    drafts=(),
-)
 
 
 @tool
@@ -121,20 +118,6 @@ def test_frames_say_what_happened() -> None:
 def decode(text: str) -> Payload:
     payload: Payload = msgspec.json.decode(text, type=Payload)
     return payload
-
-
-def said(seq: int, turn: str, payload: Payload, slot: str = "u1") -> LedgerEvent:
-    at = NOW + timedelta(seconds=seq)
-    return LedgerEvent(seq=seq, payload=payload, created_at=at, slot_uid=slot, turn_id=turn)
-
-
-def moved(seq: int, payload: Payload, slot: str = "u1") -> LedgerEvent:
-    return LedgerEvent(seq=seq, payload=payload, created_at=NOW, slot_uid=slot)
-
-
-def state_of(*events: LedgerEvent, slots: tuple[Slot, ...] = ()) -> SessionState:
-    main = Slot(uid="u1", slot_id="default", config=SlotConfig(), created_at=NOW)
-    return structs.replace(EMPTY, events=events, slots=(main, *slots))
 
 
 def turns_of(*events: LedgerEvent, slots: tuple[Slot, ...] = ()) -> dict[str, Any]:
@@ -245,8 +228,7 @@ def test_every_kind_of_event_makes_a_row() -> None:
     ]  # fmt: skip
     events = [said(seq, "a", payload, "gone") for seq, payload in enumerate(payloads, 1)]
     frame = Frames(lambda: [state_of(*events)]).events()
-    assert set(frame["kind"]) == {kind_of(kind_made) for kind_made in payloads}
-    assert len(set(frame["kind"])) == len(get_args(Payload))
+    assert set(frame["kind"]) == {kind_of(kind_made) for kind_made in payloads} == set(KINDS)
     assert frame["text"].fillna("-").tolist() == [
         "q", "more", "a", "{oops", "4", "note", "5", "-", "created s", "-", "-", "k: v",
         "k deleted", "-", "busy", "yes",
@@ -295,7 +277,8 @@ def test_memories_are_a_frame() -> None:
 def test_frames_say_what_they_give() -> None:
     """`session.frames` in a cell is no address in memory."""
     assert repr(Frames(tuple)) == (
-        "<frames: .events(), .turns() and .memories() give pandas data frames>"
+        "<frames: .events(), .turns(), .tool_calls(), .slots(), .checkpoints(), .usage(),"
+        " .memories() give pandas data frames>"
     )
 
 

@@ -1,0 +1,1 @@
+"""The ledger as pandas data frames, and drawn."""
