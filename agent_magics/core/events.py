@@ -148,7 +148,8 @@ class Usage(Value, tag="usage"):
     """One request's cost; tokens are None where the server told none (decision 42).
 
     `estimated_input_tokens` is what our estimate said before it was sent. `digest` is C6's.
-    `cost_usd` is by the prices of that day; None where they weren't known (P7).
+    `cost_usd` is by the prices of that day; None where they weren't known (P7). `is_replayed`: the
+    answer came from a recording, so nothing was spent (decision 61).
     """
 
     purpose: Literal["turn", "compaction", "summary", "memory", "bridge"]
@@ -164,6 +165,7 @@ class Usage(Value, tag="usage"):
     first_token_ms: int | None = None
     digest: str = ""
     cost_usd: float | None = None
+    is_replayed: bool = False
 
 
 class Retry(Value, tag="retry"):

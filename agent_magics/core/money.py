@@ -60,6 +60,7 @@ class Spent(Value):
     """A sum of requests. `usd` is of those whose price is known; `unpriced_tokens` of the others.
 
     `uncounted` are requests for which no server told tokens. Cached tokens are part of the input.
+    `replayed` requests came from a recording and stand nowhere else: they cost nothing.
     """
 
     requests: int = 0
@@ -70,6 +71,7 @@ class Spent(Value):
     priced: int = 0
     unpriced_tokens: int = 0
     uncounted: int = 0
+    replayed: int = 0
 
     @property
     def tokens(self) -> int:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from agent_magics.core.chat import ChatEvent, ChatRequest, Done, ModelInfo, Notice
-from agent_magics.core.errors import ProviderError
+from agent_magics.core.errors import InputValidation, ProviderError
 from agent_magics.core.ports import Provider
 from agent_magics.core.streams import closing
-from agent_magics.providers.take import Take, key_of, rest_of, take_of
-from agent_magics.providers.tape import Tape
+from agent_magics.providers.take import Take, key_of, rest_of, spec_of, take_of
+from agent_magics.providers.tape import PATTERN, Tape
 
-RecordingMode = Literal["off", "record", "replay", "auto"]
+_TOO_LONG = ("input_overflow", "output_reservation")
+RecordingMode = Literal["record", "replay", "auto"]
 
 
 class RecordedProvider:
@@ -22,9 +26,12 @@ class RecordedProvider:
 
     "record": every request is sent, and its answer recorded in the place of the earlier one.
     "replay": nothing is sent; a request that isn't in the recording is a `ProviderError` that says
-    so. "auto": what is recorded is replayed, the rest is sent, recorded and said; an answer that
-    had failed is asked for again. With `strict`, a replay whose tool results, reference blocks or
-    environment differ from the recorded ones is an error, else it is said.
+    so; one that is asked more often than then has the last answer. "auto": what is recorded is
+    replayed, the rest is sent, recorded and said; an answer that had failed is asked for again,
+    unless it was refused as too long: that it still is.
+    With `strict`, a replay whose tool results, reference blocks or surroundings differ from the
+    recorded ones is an error, else it is said. An answer that can't be written down is given all
+    the same, with a warning.
     """
 
     def __init__(
@@ -48,26 +55,24 @@ class RecordedProvider:
 
     async def describe(self, model: str) -> ModelInfo:
         """Tell what is known of a model; what was recorded needs no server."""
-        known = self._tape.described(f"{self.provider_id}:{model}")
+        known = self._tape.described(spec_of(self.provider_id, model))
         if self._mode == "replay" or (self._mode == "auto" and known is not None):
-            return known or ModelInfo(name=model, provider=self.provider_id)
+            told = known or ModelInfo(name=model, provider=self.provider_id)
+            return msgspec.structs.replace(told, name=model)
         info = await self._provider.describe(model)
-        self._tape.describe(info)
+        with suppress(InputValidation):  # the first answer says it
+            self._tape.describe(info)
         return info
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream an answer (see `core.ports.Provider.chat`)."""
         key = key_of(request, self.provider_id)
         place = self._tape.claim(key)
-        take = None if self._mode == "record" else self._tape.find(key, place)
-        if take is not None and not (self._mode == "auto" and take.failure is not None):
+        take = self._found(key, place)
+        if take is not None:
             answer = self._replayed(take, request)
         elif self._mode == "replay":
-            raise ProviderError(
-                f'The recording "{self._tape.path.name}" has no answer to this request of'
-                f' {self.provider_id}:{request.model}. Record it with recording = "auto".',
-                kind="not_recorded",
-            )
+            raise ProviderError(self._missing(request.model), kind="not_recorded")
         else:
             answer = self._recorded(request, place)
         async with aclosing(answer) as events:
@@ -77,6 +82,25 @@ class RecordedProvider:
     async def aclose(self) -> None:
         """Free the other provider."""
         await self._provider.aclose()
+
+    def _found(self, key: str, place: int) -> Take | None:
+        take = self._tape.find(key, place)
+        match self._mode:
+            case "record":
+                return None
+            case "replay":
+                return take or self._tape.last(key)
+            case "auto":
+                return take if take is not None and _holds(take) else None
+
+    def _missing(self, model: str) -> str:
+        name = self._tape.path.name
+        if self._tape.is_empty:
+            return no_recording(self._tape.path)
+        return (
+            f'The recording "{name}" has no answer to this request of'
+            f' {spec_of(self.provider_id, model)}. Record it with recording = "auto".'
+        )
 
     async def _replayed(self, take: Take, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if take.rest != rest_of(request):
@@ -98,26 +122,47 @@ class RecordedProvider:
         began_s = time.monotonic()
         heard: list[ChatEvent] = []
 
-        def keep(failure: ProviderError | None = None) -> None:
-            spent_ms = round((time.monotonic() - began_s) * 1000)
-            self._tape.keep(
-                take_of(
-                    request,
-                    self.provider_id,
-                    heard,
-                    place=place,
-                    failure=failure,
-                    duration_ms=spent_ms,
-                )
+        def keep(failure: ProviderError | None = None) -> str | None:
+            take = take_of(
+                request,
+                self.provider_id,
+                heard,
+                place=place,
+                failure=failure,
+                duration_ms=round((time.monotonic() - began_s) * 1000),
             )
+            return self._kept(take)
 
         try:
             async with closing(self._provider.chat(request)) as events:
                 async for event in events:
                     heard.append(event)
                     if isinstance(event, Done):
-                        keep()
+                        fault = keep()
+                        warnings = (*event.warnings, fault) if fault else event.warnings
+                        yield msgspec.structs.replace(event, warnings=warnings)
+                        return
                     yield event
         except ProviderError as error:
             keep(error)
             raise
+
+    def _kept(self, take: Take) -> str | None:
+        """Write an answer down; say why that can't be: it isn't lost for it."""
+        try:
+            self._tape.keep(take)
+        except InputValidation as error:
+            return f"{error.message} This answer is not in it."
+        return None
+
+
+def _holds(take: Take) -> bool:
+    """Tell whether the same request would have that answer on another day, too."""
+    return take.failure is None or take.failure.kind in _TOO_LONG
+
+
+def no_recording(path: Path) -> str:
+    """Say that there is nothing to replay, and how there will be."""
+    beside = sorted(each.name for each in path.parent.glob(PATTERN))
+    name = f" or name one of these in recording_file: {', '.join(beside)}" if beside else ""
+    return f'There is no recording "{path.name}" to replay; make one with recording = "auto"{name}.'

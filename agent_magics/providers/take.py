@@ -35,7 +35,13 @@ from agent_magics.providers.redact import redact
 
 VERSION = 1
 MAX_ASKED_CHARACTERS = 200
-_ENVIRONMENT = re.compile(r"<environment_context>.*?</environment_context>", re.DOTALL)
+_WRITTEN = re.compile(
+    r"<(system_instructions|slot_prompt|system_prompt_override|personality_spec)>.*?</\1>",
+    re.DOTALL,
+)
+_SURROUNDINGS = re.compile(
+    r"<(skills|plugins|memories|session-context|environment_context)>.*?</\1>", re.DOTALL
+)
 
 
 class Said(Value, tag="said"):
@@ -95,7 +101,7 @@ class Take(Value, tag="take"):
     """One recorded answer.
 
     `asked` is the prompt, for the eye. `place` counts the answers to the same request. `rest` is a
-    digest of what is sent and isn't in `key`: tool results, reference blocks, the environment.
+    digest of what is sent and isn't in `key`: tool results, reference blocks, surroundings.
     """
 
     key: str
@@ -143,7 +149,7 @@ def take_of(
     return Take(
         key=key_of(request, provider),
         place=place,
-        model=f"{provider}:{request.model}",
+        model=spec_of(provider, request.model),
         purpose=request.purpose,
         asked=_asked(request),
         rest=rest_of(request),
@@ -153,15 +159,22 @@ def take_of(
     )
 
 
+def spec_of(provider: str, model: str) -> str:
+    """Write a model as recordings name it: an address in it has no password."""
+    return redact(f"{provider}:{model}")
+
+
 def key_of(request: ChatRequest, provider: str) -> str:
     """Digest what a request asks: model, system, tools and the authored messages (decision 61).
 
-    Of a turn's request, tool-result text, reference blocks and notes of ours, environment and
-    times are left out; so a follow-up is found by its place and the calls before it.
+    Of the system part, what somebody wrote for this conversation: skills, memories, the session's
+    facts and the environment are another's on another machine, or those of the last run. Of a
+    turn's request, tool-result text, reference blocks and notes of ours are left out; so a
+    follow-up is found by its place and the calls before it.
     """
     is_turn = request.purpose == "turn"
     asked = [
-        f"{provider}:{request.model}",
+        spec_of(provider, request.model),
         request.purpose,
         request.tool_choice,
         request.params,
@@ -177,7 +190,7 @@ def rest_of(request: ChatRequest) -> str:
     for message in request.messages:
         match message:
             case System(text=text):
-                rest.append(_ENVIRONMENT.findall(text))
+                rest.append([found.group() for found in _SURROUNDINGS.finditer(text)])
             case ToolResult(content=content):
                 rest.append(content)
             case User(seq=None, content=content):
@@ -190,7 +203,8 @@ def rest_of(request: ChatRequest) -> str:
 def _authored(message: Message) -> object:
     match message:
         case System(text=text):
-            return ["system", _ENVIRONMENT.sub("", text)]
+            written = [found.group() for found in _WRITTEN.finditer(text)]
+            return ["system", written or _SURROUNDINGS.sub("", text)]
         case User(content=content):
             return ["user", content]
         case Assistant(content=content, calls=calls):

@@ -7,7 +7,7 @@ one holds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,15 +15,18 @@ import msgspec
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.text import clean_value
-from agent_magics.providers.take import Described, Take
+from agent_magics.providers.take import Described, Take, spec_of
+
+PATTERN = "*.recording.jsonl"
 
 
 class Tape:
     """A recording file. Reading and writing are for one thread.
 
     The same request may be asked several times: each time it has its `place`, claimed when it is
-    asked, so that answers that come at the same time don't change places. A place that wasn't
-    recorded has the last one's answer. `skipped` lines could not be read.
+    asked, so that answers that come at the same time don't change places. A file that somebody
+    else has changed or deleted is read anew before the next request. `skipped` lines could not be
+    read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,7 +35,11 @@ class Tape:
         self._takes: defaultdict[str, dict[int, Take]] = defaultdict(dict)
         self._models: dict[str, ModelInfo] = {}
         self._claimed: defaultdict[str, int] = defaultdict(int)
+        self._stamp = _stamp(path)
         self._load()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._takes.values()))
 
     @property
     def is_empty(self) -> bool:
@@ -43,25 +50,42 @@ class Tape:
         """The models that were recorded, in that order."""
         return tuple(self._models.values())
 
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """The models that answered turns, in that order, as `provider:model`."""
+        takes = (take for takes in self._takes.values() for take in takes.values())
+        return tuple(dict.fromkeys(take.model for take in takes if take.purpose == "turn"))
+
     def described(self, spec: str) -> ModelInfo | None:
         """Give what was told of a model."""
         return self._models.get(spec)
 
     def claim(self, key: str) -> int:
         """Give the place of a request that is asked now."""
+        self._keep_up()
         place = self._claimed[key]
         self._claimed[key] += 1
         return place
 
+    def places(self) -> dict[str, int]:
+        """Give how far each request has been claimed, to go back there."""
+        return dict(self._claimed)
+
+    def go_back(self, places: Mapping[str, int]) -> None:
+        """Claim from there again: what follows is asked a second time."""
+        self._claimed = defaultdict(int, places)
+
     def find(self, key: str, place: int) -> Take | None:
-        """Give the answer at a place; None where the request was never recorded."""
+        """Give the answer at a place; None where none was recorded there."""
+        return self._takes.get(key, {}).get(place)
+
+    def last(self, key: str) -> Take | None:
+        """Give the last answer to a request; None where it was never recorded."""
         takes = self._takes.get(key)
-        if not takes:
-            return None
-        return takes.get(place) or takes[max(takes)]
+        return takes[max(takes)] if takes else None
 
     def keep(self, take: Take) -> None:
-        """Record an answer, in the place of an earlier one."""
+        """Record an answer, in the place of an earlier one; `InputValidation` where it can't be."""
         takes = self._takes[take.key]
         is_new = take.place not in takes
         takes[take.place] = take
@@ -71,14 +95,25 @@ class Tape:
             self._write_whole()
 
     def describe(self, info: ModelInfo) -> None:
-        """Record what a server told of a model."""
-        if self._models.get(info.spec) != info:
-            is_new = info.spec not in self._models
-            self._models[info.spec] = info
+        """Record what a server told of a model; `InputValidation` where it can't be."""
+        name = spec_of(info.provider, info.name)
+        info = msgspec.structs.replace(info, name=name.removeprefix(f"{info.provider}:"))
+        if self._models.get(name) != info:
+            is_new = name not in self._models
+            self._models[name] = info
             if is_new:
                 self._append(Described(info=info))
             else:
                 self._write_whole()
+
+    def _keep_up(self) -> None:
+        stamp = _stamp(self.path)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self.skipped = 0
+            self._takes.clear()
+            self._models.clear()
+            self._load()
 
     def _load(self) -> None:
         try:
@@ -127,6 +162,16 @@ class Tape:
             raise InputValidation(
                 f'The recording "{self.path.name}" can\'t be written: {error.strerror or error}.'
             ) from error
+        self._stamp = _stamp(self.path)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Tell one state of a file from another; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _line(what: Take | Described) -> bytes:

@@ -91,12 +91,16 @@ class Answer:
             duration_ms=self._duration_ms(now_s),
             first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             digest=self.digest,
+            is_replayed=self._replayed_ms is not None,
         )
 
+    @property
+    def _replayed_ms(self) -> int | None:
+        return self.done.replayed_ms if self.done else None
+
     def _duration_ms(self, now_s: float) -> int:
-        if self.done is not None and self.done.replayed_ms is not None:
-            return self.done.replayed_ms
-        return round((now_s - self.began_s) * 1000)
+        replayed_ms = self._replayed_ms
+        return round((now_s - self.began_s) * 1000) if replayed_ms is None else replayed_ms
 
     def _reasoning(self, model: ModelInfo) -> Reasoning | None:
         if self.done is not None and self.done.reasoning is not None:

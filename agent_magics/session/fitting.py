@@ -280,7 +280,7 @@ class Fitter:
         if error.window:
             learnt[spec] = min(error.window, learnt.get(spec, error.window))
         if error.used:
-            gauge = self.compactor.recorder.mirror.gauge
+            gauge = self.compactor.recorder.mirror.gauge_of(self.find_slot())
             gauge.learn_overflow(spec, used=error.used, estimated=refused.info.estimate)
 
     def _goal(self, refused: Draught) -> int:

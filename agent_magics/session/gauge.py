@@ -13,7 +13,10 @@ HIGHEST_FACTOR = 4.0
 
 
 class Gauge:
-    """Factors by model spec. Never under 1: an estimate that is too high only compacts early."""
+    """Factors by model spec, for one slot.
+
+    Never under 1: an estimate that is too high only compacts early.
+    """
 
     def __init__(self, events: Iterable[LedgerEvent] = ()) -> None:
         self._ratios: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=REMEMBERED))

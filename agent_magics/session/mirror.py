@@ -47,10 +47,10 @@ class Mirror:
         self.metadata: dict[str, dict[str, object]] = {}
         self.held: set[str] = set()
         self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
-        self.gauge = Gauge()
         self.spent = Spent()
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         self._views: dict[str, View] = {}
+        self._gauges: dict[str, Gauge] = {}
         self._spans: dict[str, tuple[View, tuple[TurnSpan, ...]]] = {}
         self._take_in(state.events)
 
@@ -103,6 +103,19 @@ class Mirror:
         if kept is None:
             kept = view_of(slot.uid, self.slots, self._by_slot)
             self._views[slot.uid] = kept
+        return kept
+
+    def gauge_of(self, slot: Slot) -> Gauge:
+        """Give what the counted requests of the turns in a slot's view have taught.
+
+        What left the view counts no more: a notebook that runs again is measured, and so
+        compacted, as it was the first time (decision 51).
+        """
+        kept = self._gauges.get(slot.uid)
+        if kept is None:
+            turns = {event.turn_id for event in self.view(slot).events}
+            kept = Gauge(event for event in self.events if event.turn_id in turns)
+            self._gauges[slot.uid] = kept
         return kept
 
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
@@ -166,7 +179,8 @@ class Mirror:
                 case MemorySet(key=key, value=str(value)):
                     self.memory[key] = value
                 case Usage():
-                    self.gauge.learn(event.payload)
+                    if event.slot_uid in self._gauges:
+                        self._gauges[event.slot_uid].learn(event.payload)
                     self.spent = self.spent.plus(spent_for(event.payload))
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
@@ -191,6 +205,7 @@ class Mirror:
         if any(isinstance(event.payload, Rewind | Clear) for event in added):
             self._views.pop(uid, None)
             self._spans.pop(uid, None)
+            self._gauges.pop(uid, None)
             return
         kept = self._views.get(uid)
         if kept is not None:

@@ -69,7 +69,7 @@ class Recorder:
         return self._prices.price_of(provider, model, nothing) is not None
 
     def _priced(self, usage: Usage) -> Usage:
-        if usage.input_tokens is None or usage.output_tokens is None:
+        if usage.is_replayed or usage.input_tokens is None or usage.output_tokens is None:
             return usage
         told = TokenUsage(
             input_tokens=usage.input_tokens,

@@ -283,7 +283,7 @@ class RequestBuilder:
         weights: dict[str, int],
         digest: str,
     ) -> ContextInfo:
-        gauge = self._mirror.gauge
+        gauge = self._mirror.gauge_of(slot)
         factor = gauge.factor(model.spec)
         parts = {name: math.ceil(tokens * factor) for name, tokens in weights.items()}
         measured = gauge.measured(model.spec, digest)

@@ -32,7 +32,8 @@ class Tally:
 
     def duration_s(self, measured_s: float) -> float:
         """Give the turn's time: the recorded one, where every answer is a replay (decision 61)."""
-        return measured_s if self.was_asked or not self.replayed_ms else self.replayed_ms / 1000
+        is_replay = self.spent.replayed > 0 and not self.was_asked
+        return self.replayed_ms / 1000 if is_replay else measured_s
 
     def add(self, answer: Answer, events: Iterable[LedgerEvent]) -> None:
         """Take in a request whose end was recorded in `events`."""
@@ -70,6 +71,8 @@ class Tally:
 
 def spent_for(usage: Usage) -> Spent:
     """Write one request as a sum; what no server told is uncounted, not nothing."""
+    if usage.is_replayed:
+        return Spent(replayed=1)
     if usage.input_tokens is None and usage.output_tokens is None:
         return Spent(requests=1, uncounted=1)
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -119,6 +119,11 @@ def test_errors_come_again(tmp_path: Path, kind: str) -> None:
 def test_replay_refuses_what_was_not_recorded(tmp_path: Path) -> None:
     """One sentence that names the recording and what to do."""
     path = tmp_path / "x.recording.jsonl"
+    (tmp_path / "y.recording.jsonl").touch()
+    with pytest.raises(ProviderError, match=r'no recording "x.*"auto" or .*: y.rec') as raised:
+        asked(path, "replay", request())
+    assert raised.value.kind == "not_recorded"
+    asked(path, "record", request(user("other")), steps=["one"])
     with pytest.raises(ProviderError, match=r'"x.recording.jsonl" has no answer.*"auto"') as raised:
         asked(path, "replay", request())
     assert raised.value.kind == "not_recorded"
@@ -154,6 +159,17 @@ def test_auto_asks_again_after_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("P4")
+@pytest.mark.parametrize("kind", ["overflow", "max_tokens"])
+def test_auto_does_not_ask_again_for_what_is_too_long(tmp_path: Path, kind: str) -> None:
+    """So a turn that was shortened after an overflow replays as it went."""
+    path = tmp_path / "x.recording.jsonl"
+    for steps in [{"error": {"kind": kind, "window": 2_000}}], ["never asked"]:
+        with pytest.raises(ProviderError) as raised:
+            asked(path, "auto", request(), steps=steps)
+        assert raised.value.window == 2_000
+
+
+@pytest.mark.req("P4")
 def test_recording_again_takes_the_place_of_the_earlier_answer(tmp_path: Path) -> None:
     """The file holds one answer to it, the newer."""
     path = tmp_path / "x.recording.jsonl"
@@ -166,11 +182,13 @@ def test_recording_again_takes_the_place_of_the_earlier_answer(tmp_path: Path) -
 
 @pytest.mark.req("P4")
 def test_the_same_question_twice_has_two_answers(tmp_path: Path) -> None:
-    """In their order; a third asking gets the last one."""
+    """In their order; a third asking gets the last one, or in auto one of its own."""
     path = tmp_path / "x.recording.jsonl"
     asked(path, "record", request(), request(), steps=["one", "two"])
     again, _ = asked(path, "replay", request(), request(), request())
     assert [e.text for e in again if isinstance(e, TextDelta)] == ["one", "two", "two"]
+    again, _ = asked(path, "auto", request(), request(), request(), steps=["three"])
+    assert [e.text for e in again if isinstance(e, TextDelta)] == ["one", "two", "three"]
 
 
 CALL = ToolCall(call_id="c1", tool_name="look", arguments={"at": 1})
@@ -230,6 +248,47 @@ def test_what_is_asked_is_the_key(changed: ChatRequest) -> None:
     assert key_of(request(), "p") != key_of(request(), "q")
     assert key_of(request(user("hello", seq=9)), "p") == key_of(request(), "p")
     assert rest_of(request()) == rest_of(request(user("other")))
+
+
+WRITTEN = "<system_instructions>\nBe kind.\n</system_instructions>\n\n"
+AROUND = "What follows is information.\n\n<{0}>\n- a thing\n</{0}>"
+
+
+@pytest.mark.req("P4", "dec61")
+@pytest.mark.parametrize(
+    "tag", ["skills", "plugins", "memories", "session-context", "environment_context"]
+)
+def test_what_another_machine_has_around_is_not_part_of_the_question(tag: str) -> None:
+    """The key is of what was written for this conversation; the rest knows of the difference."""
+    bare, around = (
+        ChatRequest(model="m", messages=(System(text=text), user("hello")))
+        for text in (WRITTEN, WRITTEN + AROUND.format(tag))
+    )
+    other = ChatRequest(
+        model="m", messages=(System(text=WRITTEN.replace("kind", "rude")), user("hello"))
+    )
+    assert key_of(bare, "p") == key_of(around, "p") != key_of(other, "p")
+    assert rest_of(bare) != rest_of(around)
+
+
+@pytest.mark.req("P4")
+def test_an_address_with_a_password_is_recorded_without_it(tmp_path: Path) -> None:
+    """And found again; what is told of the model carries the name that was asked for."""
+    path = tmp_path / "x.recording.jsonl"
+    asking = ChatRequest(model="m@http://me:secret@host/v1", messages=request().messages)
+
+    async def scene() -> None:
+        inner = ScriptedProvider([], context_window=4_000)
+        await RecordedProvider(inner, Tape(path), "record").describe(asking.model)
+        replay = RecordedProvider(inner, Tape(path), "replay")
+        told = await replay.describe(asking.model)
+        assert (told.name, told.context_window) == (asking.model, 4_000)
+
+    asyncio.run(scene())
+    asked(path, "record", asking, steps=["one"])
+    again, _ = asked(path, "replay", asking)
+    assert [e.text for e in again if isinstance(e, TextDelta)] == ["one"]
+    assert "secret" not in path.read_text("utf-8")
 
 
 @pytest.mark.req("P4")

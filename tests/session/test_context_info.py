@@ -125,7 +125,8 @@ def test_a_count_of_this_very_request_is_told_as_measured(bench: Bench) -> None:
             estimated_input_tokens=draught.info.estimate,
             digest=draught.digest,
         )
-        await session._desk.recorder.append([counted], slot_uid=None)
+        slot, turn = session._desk.mirror.slot(None), session.turns()[-1].turn_id
+        await session._desk.recorder.append([counted], slot_uid=slot.uid, turn_id=turn)
         info = session.context_info()
         assert (info.source, info.used, info.last_measured) == ("measured", 700, 700)
         assert info.remaining == info.limits.threshold - 700

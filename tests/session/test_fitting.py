@@ -340,6 +340,31 @@ def test_a_factor_is_learnt_from_what_servers_count(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("C6", "dec51")
+def test_a_factor_goes_with_the_turns_that_taught_it(bench: Bench) -> None:
+    """A child inherits it with their turns; a slot that goes back is measured as the first time."""
+
+    async def scene() -> None:
+        counted = {"text": LONG, "usage": {"input_tokens": 900, "output_tokens": 9}}
+        session = await bench.session(counted, session_id="s")
+        await session.create_slot("new")
+        before = session.context_info("default").factor
+        await session.submit_turn(LONG * 2)
+        await session.derive_slot("child", "default")
+        factors = {slot: session.context_info(slot).factor for slot in ("default", "child", "new")}
+        assert factors["default"] == factors["child"] > 1.3
+        assert factors["new"] == before == 1
+        await session.rewind("default", to_seq=0)
+        assert session.context_info("default").factor == 1
+        assert session.context_info("child").factor == factors["child"]
+        await session.close()
+        again = await bench.resumed("s")
+        assert again.context_info("default").factor == 1
+        assert again.context_info("child").factor == factors["child"]
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("C13", "C20.7", "dec12")
 def test_what_arrives_during_a_summary_is_in_the_tail(bench: Bench) -> None:
     """A steering message recorded while the summary is written goes with the request after it."""
