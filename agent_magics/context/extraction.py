@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -120,7 +120,8 @@ def extraction_request(
     """Build the one tool-less request of an extraction; None where nothing of it fits.
 
     It fits into `window` tokens with its answer (C10): memories take up to half of the room, the
-    newest first (`existing` comes so); of what was said the newest stays, slot by slot.
+    newest first (`existing` comes so); of what was said the newest stays, slot by slot. Memories
+    are told by number, so that the same talk gives the same request (decision 61).
     """
     output = min(MAX_OUTPUT_TOKENS, window // 4)
     frame = count_text(EXTRACTION_SYSTEM) + count_text(EXTRACTION_PROMPT) + 4 * FRAME_TOKENS
@@ -167,6 +168,17 @@ def read_extraction(answer: str) -> Extracted:
     )
 
 
+def by_id(operations: Iterable[Operation], told: Sequence[Memory]) -> tuple[Operation, ...]:
+    """Put ids in the place of the numbers by which memories were told; "" where none has it."""
+    ids = {str(number): memory.memory_id for number, memory in enumerate(told, 1)}
+    return tuple(
+        operation
+        if isinstance(operation, CreateMemory)
+        else msgspec.structs.replace(operation, target_id=ids.get(operation.target_id, ""))
+        for operation in operations
+    )
+
+
 def clean_tags(tags: Any) -> tuple[str, ...]:
     """Give tags as they are kept: single lines, each once, eight at most."""
     given = tags if isinstance(tags, list | tuple) else ()
@@ -176,8 +188,8 @@ def clean_tags(tags: Any) -> tuple[str, ...]:
 
 def _listed(existing: Sequence[Memory], room: int) -> list[str]:
     lines: list[str] = []
-    for memory in existing:
-        line = _line(memory)
+    for number, memory in enumerate(existing, 1):
+        line = _line(number, memory)
         room -= _weight(line)
         if room < 0:
             break
@@ -185,9 +197,9 @@ def _listed(existing: Sequence[Memory], room: int) -> list[str]:
     return lines
 
 
-def _line(memory: Memory) -> str:
+def _line(number: int, memory: Memory) -> str:
     """Write a memory as one line of JSON in which no tag of ours can end."""
-    said = {"id": memory.memory_id, "content": memory.content, "tags": memory.tags}
+    said = {"id": str(number), "content": memory.content, "tags": memory.tags}
     line = msgspec.json.encode(said).decode()
     return line.replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -229,7 +241,7 @@ def _operation(given: Any) -> Operation | None:
     if not isinstance(given, dict):
         return None
     content, tags = _text(given.get("content")), clean_tags(given.get("tags"))
-    target = _text(given.get("targetId") or given.get("target_id"))
+    target = _name(given.get("targetId", given.get("target_id")))
     match given.get("action"):
         case "create" if content:
             return CreateMemory(content=content, tags=tags)
@@ -239,6 +251,10 @@ def _operation(given: Any) -> Operation | None:
             return DeleteMemory(target_id=target)
         case _:
             return None
+
+
+def _name(value: Any) -> str:
+    return str(value) if isinstance(value, int) else _text(value)
 
 
 def _text(value: Any) -> str:

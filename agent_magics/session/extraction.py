@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from agent_magics.context.extraction import (
     Operation,
     Stretch,
     UpdateMemory,
+    by_id,
     extraction_request,
     read_extraction,
 )
@@ -142,7 +143,8 @@ class Extraction:
                 f"{model.spec} has a window of {window:,} tokens; no conversation fits into it"
             )
         extracted = await self._asked(request, provider, model, slot_uid, turn_id)
-        kept = await self._applied(extracted, known, source)
+        told = known[: len(known) - request.unlisted]
+        kept = await self._applied(extracted, told, source)
         _log.info(
             "extracted session=%s turns=%s omitted=%s unlisted=%s created=%s updated=%s deleted=%s",
             self.recorder.mirror.row.session_id, material.turns, request.omitted,
@@ -188,14 +190,14 @@ class Extraction:
             _log.warning("%s operations on memories made no sense", extracted.unreadable)
         return extracted
 
-    async def _applied(self, extracted: Extracted, known: Iterable[Memory], source: str) -> Kept:
+    async def _applied(self, extracted: Extracted, told: Sequence[Memory], source: str) -> Kept:
         """Do the operations on memories of this namespace; ids of others are unknown here."""
-        seen = {memory.memory_id for memory in known}
+        seen = {memory.memory_id for memory in told}
         now = {
             each.memory_id: each for each in await self.storage.list_by_namespace(self.namespace)
         }
         counts = {"created": 0, "updated": 0, "deleted": 0}
-        for operation in extracted.operations:
+        for operation in by_id(extracted.operations, told):
             done = await self._apply(operation, seen, now, source)
             if done:
                 counts[done] += 1

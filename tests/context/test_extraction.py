@@ -16,6 +16,7 @@ from agent_magics.context.extraction import (
     Extracted,
     Stretch,
     UpdateMemory,
+    by_id,
     extraction_request,
     read_extraction,
 )
@@ -71,11 +72,41 @@ def test_what_was_said_stands_by_slot() -> None:
         [memory("works on churn", memory_id="m7", tags=("work",))],
     )
     known = text.partition("<memories>\n")[2].partition("\n</memories>")[0]
-    assert json.loads(known) == {"id": "m7", "content": "works on churn", "tags": ["work"]}
+    assert json.loads(known) == {"id": "1", "content": "works on churn", "tags": ["work"]}
     talk = text.partition("<conversation>\n")[2].partition("\n</conversation>")[0]
     assert talk == (
         "In the slot default:\n\nUser: I like tea.\n\nAssistant: Noted.\n\n"
         "In the slot option-a:\n\nUser: And coffee?"
+    )
+
+
+@pytest.mark.req("dec61")
+def test_ids_are_in_no_request() -> None:
+    """The same talk and the same memories under other ids give the same request."""
+    stretches = [Stretch(slot_id="a", messages=said("hello"))]
+    texts = [
+        asked(stretches, [memory("x", memory_id=name), memory("y", memory_id=f"{name}2")])
+        for name in ("m1", "mabc")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_numbers_lead_back_to_ids() -> None:
+    """As text or as number; one that wasn't told leads nowhere."""
+    answer = {
+        "memoryOperations": [
+            {"action": "update", "targetId": 2, "content": "b"},
+            {"action": "delete", "targetId": "1"},
+            {"action": "delete", "targetId": "mabc"},
+            {"action": "create", "content": "c"},
+        ]
+    }
+    told = [memory("x", memory_id="mabc"), memory("y", memory_id="mdef")]
+    assert by_id(read_extraction(json.dumps(answer)).operations, told) == (
+        UpdateMemory(target_id="mdef", content="b"),
+        DeleteMemory(target_id="mabc"),
+        DeleteMemory(target_id=""),
+        CreateMemory(content="c"),
     )
 
 

@@ -51,7 +51,7 @@ KEY = "the key is sk-abcdef1234567890"
         ([create("has a dog")], MemoriesChanged(created=1), ["has a dog", "likes tea"]),
         ([create("likes tea")], MemoriesChanged(), ["likes tea"]),
         (
-            [{"action": "update", "targetId": "mine", "content": "likes coffee"}],
+            [{"action": "update", "targetId": "1", "content": "likes coffee"}],
             MemoriesChanged(updated=1),
             ["likes coffee"],
         ),
@@ -65,19 +65,19 @@ KEY = "the key is sk-abcdef1234567890"
             MemoriesChanged(created=1),
             ["has a dog", "likes tea"],
         ),
-        ([{"action": "delete", "targetId": "mine"}], MemoriesChanged(deleted=1), []),
+        ([{"action": "delete", "targetId": "1"}], MemoriesChanged(deleted=1), []),
         ([{"action": "delete", "targetId": "nobody"}], MemoriesChanged(), ["likes tea"]),
         ([{"action": "delete", "targetId": "theirs"}], MemoriesChanged(), ["likes tea"]),
         ([create(KEY)], MemoriesChanged(), ["likes tea"]),
         ([create("fine", KEY)], MemoriesChanged(), ["likes tea"]),
         (
-            [{"action": "update", "targetId": "mine", "content": KEY}],
+            [{"action": "update", "targetId": "1", "content": KEY}],
             MemoriesChanged(),
             ["likes tea"],
         ),
         (
-            [{"action": "delete", "targetId": "mine"},
-             {"action": "update", "targetId": "mine", "content": "likes coffee"}],
+            [{"action": "delete", "targetId": "1"},
+             {"action": "update", "targetId": "1", "content": "likes coffee"}],
             MemoriesChanged(deleted=1),
             [],
         ),
@@ -123,7 +123,7 @@ def test_an_update_keeps_what_it_doesnt_say(bench: Bench) -> None:
     async def scene() -> None:
         store = TransientMemoryStore()
         await store.upsert(MINE)
-        update = {"action": "update", "targetId": "mine", "content": "likes coffee"}
+        update = {"action": "update", "targetId": "1", "content": "likes coffee"}
         session = await bench.session(
             "a", operations(update), "b", memories=store, memory_checkpoint_interval=1
         )
@@ -145,7 +145,7 @@ def test_what_was_forgotten_meanwhile_stays_forgotten(bench: Bench) -> None:
     async def scene() -> None:
         store = TransientMemoryStore()
         await store.upsert(MINE)
-        update = {"action": "update", "targetId": "mine", "content": "likes coffee"}
+        update = {"action": "update", "targetId": "1", "content": "likes coffee"}
 
         def answer(request: ChatRequest) -> dict[str, Any]:
             assert "likes tea" in str(request.messages)
