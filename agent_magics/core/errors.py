@@ -21,7 +21,8 @@ AgentError
 ├── SlotError                   name another slot, or change this one
 │   ├── SlotNotFound · SlotAlreadyExists · SlotReadonly · SlotProtected
 ├── CompactionError             the view before is still valid
-│   ├── CompactError · NothingToCompact · FixedContextExceedsBudget · CompactionStale
+│   ├── CompactError (NothingHelped) · NothingToCompact · FixedContextExceedsBudget
+│   ├── CompactionStale
 └── PluginAborted · RequestCancelled · InternalPanic (PluginFailed) · AgentShutdown
 
 Codes and their meaning: seed 001 § 4.11 and decision 49. Every message is a sentence that says
@@ -392,6 +393,10 @@ class CompactionError(AgentError):
 class CompactError(CompactionError):
     code = "COMPACT_ERROR"
     source_component = "provider"
+
+
+class NothingHelped(CompactError):
+    """Recovery shortened what it could, and the request still doesn't fit (decision 31)."""
 
 
 class NothingToCompact(CompactionError):

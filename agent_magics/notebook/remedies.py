@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent_magics.core.errors import AgentError, ContextOverflow, FixedContextExceedsBudget
+from agent_magics.core.errors import AgentError, FixedContextExceedsBudget, NothingHelped
 from agent_magics.notebook.text import part_label
 
 MAKE_ROOM = (
@@ -28,7 +28,7 @@ def sentence_of(error: AgentError) -> str:
     match error:
         case FixedContextExceedsBudget(tokens=tokens):
             return " ".join([error.message, *_for_parts(tokens)])
-        case ContextOverflow():
+        case NothingHelped():
             return f"{error.message} {MAKE_ROOM}"
         case _:
             return error.message

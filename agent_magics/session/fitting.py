@@ -22,6 +22,7 @@ from agent_magics.core.errors import (
     CompactionError,
     ContextOverflow,
     FixedContextExceedsBudget,
+    NothingHelped,
     PluginAborted,
     ProviderError,
 )
@@ -87,7 +88,7 @@ class Fitter:
     async def draught(self) -> Draught:
         """Build the next request so that it fits.
 
-        Raises `FixedContextExceedsBudget` or `ContextOverflow`, naming the tokens of each part,
+        Raises `FixedContextExceedsBudget` or `NothingHelped`, naming the tokens of each part,
         where nothing makes it fit the window.
         """
         self.compactor.has_leave = False
@@ -147,9 +148,9 @@ class Fitter:
         request = msgspec.structs.replace(refused.request, params=limited)
         return msgspec.structs.replace(refused, request=request)
 
-    def diagnosis(self, draught: Draught, error: ContextOverflow) -> ContextOverflow:
+    def diagnosis(self, draught: Draught, error: ContextOverflow) -> NothingHelped:
         """Say what fills the window, for a request that even recovery couldn't make fit."""
-        return _overflow(draught, error.message, window=error.window, used=error.used)
+        return _overflow(draught, error.message)
 
     def _build(self) -> Draught:
         return self.compactor.draught(self.find_slot())
@@ -264,7 +265,7 @@ class Fitter:
         info = draught.info
         if info.used > info.limits.window:
             said = f"The request has {info.used:,} tokens; the window has {info.limits.window:,}."
-            raise _overflow(draught, said, window=info.limits.window, used=info.used)
+            raise _overflow(draught, said)
         return draught
 
     def _check_floor(self, draught: Draught) -> None:
@@ -301,16 +302,12 @@ class Fitter:
         )
 
 
-def _overflow(
-    draught: Draught, said: str, *, window: int | None, used: int | None
-) -> ContextOverflow:
+def _overflow(draught: Draught, said: str) -> NothingHelped:
     parts = sorted(draught.info.parts.items(), key=lambda part: -part[1])
     shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
-    return ContextOverflow(
+    return NothingHelped(
         f"{said} Even shortened, the request doesn't fit: {shown} tokens."
-        " Shorten the largest part, or use a model with a larger window.",
-        window=window,
-        used=used,
+        " Shorten the largest part, or use a model with a larger window."
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_magics.context.budget import ContextInfo, Limits
 from agent_magics.context.prompt import SUMMARY_HEADINGS
-from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget, InputValidation
+from agent_magics.core.errors import NothingHelped, FixedContextExceedsBudget, InputValidation
 from agent_magics.core.turns import AgentEvent, SummaryFailed, SummaryWritten
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.notes import budget_notes
@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_named_with_remedies() -> None:
     assert remedies.startswith(" Tools: delete functions")
     assert remedies.endswith(" Memories: delete facts of session.memory.")
     assert "System" not in remedies
-    overflow = sentence_of(ContextOverflow("Too long."))
+    overflow = sentence_of(NothingHelped("Too long."))
     for remedy in ("%compact", "%slot new", "%agent undo"):
         assert remedy in overflow
     assert sentence_of(InputValidation("Blank.")) == "Blank."

@@ -11,7 +11,7 @@ from agent_magics.context.degrade import OMITTED
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
-from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget, TurnBusy
+from agent_magics.core.errors import FixedContextExceedsBudget, NothingHelped, TurnBusy
 from agent_magics.core.messages import Message, ToolResult, text_of
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.session.session import Session
@@ -220,7 +220,7 @@ def test_a_second_overflow_ends_the_turn_with_a_diagnosis(bench: Bench) -> None:
         session = await filled(bench, overflow(), summary(), overflow(), "next")
         _, outcome = await shown(session, "and?")
         assert isinstance(outcome, Failed)
-        assert isinstance(outcome.error, ContextOverflow)
+        assert isinstance(outcome.error, NothingHelped)
         assert "history" in outcome.error.message
         assert [r.purpose for r in bench.provider.requests[-3:]] == ["turn", "compaction", "turn"]
         assert (await session.submit_turn("short")).text == "next"
@@ -237,7 +237,7 @@ def test_turns_that_weigh_less_than_the_note_of_them_stay(bench: Bench) -> None:
         await session.submit_turn("hi")
         _, outcome = await shown(session, "and?")
         assert isinstance(outcome, Failed)
-        assert isinstance(outcome.error, ContextOverflow)
+        assert isinstance(outcome.error, NothingHelped)
         assert [r.purpose for r in bench.provider.requests] == ["turn", "turn"]
         assert session.context_info().checkpoint_id is None
 

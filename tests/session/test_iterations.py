@@ -14,7 +14,7 @@ from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.context.tokens import count_message, count_tools
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig, CompactionConfig
-from agent_magics.core.errors import ContextOverflow, FixedContextExceedsBudget
+from agent_magics.core.errors import FixedContextExceedsBudget, NothingHelped
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.core.ports import Tool
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnOutcome, TurnWarning
@@ -304,7 +304,7 @@ def test_what_can_not_shrink_in_a_turn_is_named(bench: Bench) -> None:
         )
         _, outcome = await shown(session, "look")
         assert isinstance(outcome, Failed)
-        assert isinstance(outcome.error, ContextOverflow)
+        assert isinstance(outcome.error, NothingHelped)
         assert "history 4," in outcome.error.message
         assert "larger window" in outcome.error.message
         assert len(turn_requests(bench.provider)) == 1
@@ -325,7 +325,7 @@ def test_a_refused_request_that_can_not_shrink_is_not_sent_twice(bench: Bench) -
         session = await bench.session({"error": {"kind": "overflow"}}, "next")
         _, outcome = await shown(session, "hello")
         assert isinstance(outcome, Failed)
-        assert isinstance(outcome.error, ContextOverflow)
+        assert isinstance(outcome.error, NothingHelped)
         assert "system" in outcome.error.message
         assert len(bench.provider.requests) == 1
         assert (await session.submit_turn("again")).text == "next"
@@ -438,7 +438,7 @@ def test_any_turn_ends_in_a_bounded_number_of_requests(
             assert len(sent) <= 2 * (len(sizes) + 1)
             assert ran == sorted(set(ran))
             if isinstance(outcome, Failed):
-                assert isinstance(outcome.error, ContextOverflow | FixedContextExceedsBudget)
+                assert isinstance(outcome.error, NothingHelped | FixedContextExceedsBudget)
                 assert "history" in outcome.error.message or "system" in outcome.error.message
             else:
                 assert isinstance(outcome, Completed)

@@ -11,8 +11,8 @@ from agent_magics.context.tokens import count_text
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import (
     CompactError,
-    ContextOverflow,
     FixedContextExceedsBudget,
+    NothingHelped,
     NothingToCompact,
 )
 from agent_magics.core.events import (
@@ -69,7 +69,9 @@ class Walker:
     async def begin(cls, bench: Bench) -> Walker:
         model = MarkingModel()
         how = {"tools": model.tools(), **HOW}
-        return cls(bench, await bench.session(*[model.answer] * 400, **how), model)
+        walker = cls(bench, await bench.session(*[model.answer] * 400, **how), model)
+        await walker.step("talk", 0, "good")
+        return walker
 
     async def aclose(self) -> None:
         await self.store.aclose()
@@ -171,7 +173,7 @@ class Walker:
         asked = self.model.purposes
         assert asked.count("compaction") <= 1
         assert asked.count("turn") <= self.most
-        if isinstance(outcome, Failed) and isinstance(outcome.error, ContextOverflow):
+        if isinstance(outcome, Failed) and isinstance(outcome.error, NothingHelped):
             assert self.model.has_refused, "what fits our estimates was not sent"
 
     def check_trigger(self, before: Slot, limits: Limits, weight: int) -> None:
