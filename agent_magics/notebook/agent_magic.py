@@ -68,9 +68,10 @@ def run_agent_cell(
 
 
 def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer | Answers | None:
-    filled = Filled(text=text) if given.has("--raw") else fill(text, names)
+    share = seat.reach().share
+    filled = Filled(text=text) if given.has("--raw") else fill(text, names, share=share)
     out = _variable(given.value("--out"))
-    along = attachments(seat.shell, given.values("--attach"), names)
+    along = attachments(seat.shell, given.values("--attach"), names, share=share)
     prompt = UserInput.of([Text(text=filled.text), *along])
     slots = _listed(given)
     if slots:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.ports import OnMain
@@ -37,9 +38,11 @@ class StdinApprover:
     question of a turn whose cell has ended would reach nobody.
     """
 
-    def __init__(self, on_main: OnMain) -> None:
+    def __init__(self, shell: InteractiveShell, on_main: OnMain) -> None:
         self._on_main = on_main
-        self._running: str | None = None
+        # We may have been loaded by a cell that asks next.
+        is_in_cell = cast("Any", shell).displayhook.exec_result is not None
+        self._running = request_id() if is_in_cell else None
 
     def cell_begins(self, info: Any) -> None:
         """Note the cell that runs; a tool's code is none."""

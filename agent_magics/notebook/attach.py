@@ -13,13 +13,18 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import IMAGE_TYPES, ContentBlock, File, Image
 from agent_magics.notebook.fill import compiled, evaluated
+from agent_magics.notebook.sharing import Share
 from agent_magics.notebook.values import value_text
 
 MAX_TEXT_BYTES = 1_000_000
 
 
 def attachments(
-    shell: InteractiveShell, wanted: Sequence[str], names: dict[str, Any]
+    shell: InteractiveShell,
+    wanted: Sequence[str],
+    names: dict[str, Any],
+    *,
+    share: Share = "sample",
 ) -> tuple[ContentBlock, ...]:
     """Read what `--attach` names, each a path or else an expression.
 
@@ -27,10 +32,12 @@ def attachments(
     figure, a PIL image). Everything else goes as text, a value as `{{…}}` would tell it. Raises
     `InputValidation` on what is neither; nothing was sent then.
     """
-    return tuple(_attachment(shell, one, names) for one in wanted)
+    return tuple(_attachment(shell, one, names, share) for one in wanted)
 
 
-def _attachment(shell: InteractiveShell, wanted: str, names: dict[str, Any]) -> ContentBlock:
+def _attachment(
+    shell: InteractiveShell, wanted: str, names: dict[str, Any], share: Share
+) -> ContentBlock:
     path = _at_home(wanted)
     try:
         is_file = path.is_file()
@@ -44,7 +51,7 @@ def _attachment(shell: InteractiveShell, wanted: str, names: dict[str, Any]) -> 
             f'--attach "{wanted}" is neither a file nor an expression. Nothing was sent.'
         )
     value = evaluated(code, wanted, names, named=f'--attach "{wanted}"')
-    return _of_value(shell, wanted, value)
+    return _of_value(shell, wanted, value, share)
 
 
 def _at_home(wanted: str) -> Path:
@@ -79,7 +86,7 @@ def _of_file(path: Path, wanted: str) -> ContentBlock:
     return File(name=path.name, media_type=media_type, text=text)
 
 
-def _of_value(shell: InteractiveShell, name: str, value: object) -> ContentBlock:
+def _of_value(shell: InteractiveShell, name: str, value: object, share: Share) -> ContentBlock:
     if isinstance(value, str):
         return File(name=name, media_type="text/plain", text=value)
     formatter: Any = shell.display_formatter  # IPython's has no types
@@ -89,4 +96,4 @@ def _of_value(shell: InteractiveShell, name: str, value: object) -> ContentBlock
         if data:
             encoded = base64.b64encode(data).decode() if isinstance(data, bytes) else str(data)
             return Image(data="".join(encoded.split()), media_type=media_type)
-    return File(name=name, media_type="text/plain", text=value_text(value))
+    return File(name=name, media_type="text/plain", text=value_text(value, share=share))

@@ -29,6 +29,7 @@ from agent_magics.notebook.page import Line, Page, Terminal
 from agent_magics.settings import shown_model
 
 MAX_ARGUMENT_CHARACTERS = 60
+LINE_END = " ⏎ "
 
 
 class AnswerDisplay:
@@ -144,7 +145,7 @@ def _call(started: ToolStarted) -> str:
     shown = []
     for index, (name, value) in enumerate(started.arguments.items()):
         text = f'"{value}"' if isinstance(value, str) else str(value)
-        text = " ".join(text.split())
+        text = LINE_END.join(" ".join(line.split()) for line in text.strip().splitlines())
         if len(text) > MAX_ARGUMENT_CHARACTERS:
             text = f"{text[:MAX_ARGUMENT_CHARACTERS]}…"
         shown.append(text if index == 0 else f"{name}={text}")

@@ -10,7 +10,7 @@ import builtins
 import hashlib
 import os
 import sys
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Protocol, cast
 
 from IPython import get_ipython
@@ -101,6 +101,13 @@ def notebook_path() -> str | None:
         if isinstance(path, str) and path.endswith(".ipynb"):
             return path
     return None
+
+
+def notebook_folder() -> Path:
+    """Give the folder that the notebook is in, where it is known, else where Python is now."""
+    told = notebook_path()
+    folder = Path(told).parent if told else Path()
+    return folder if folder.is_absolute() and folder.is_dir() else Path.cwd()
 
 
 def _shell() -> object | None:

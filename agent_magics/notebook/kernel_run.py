@@ -96,32 +96,44 @@ def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
     )
 
 
-class Tee:
-    """A stream that writes through to another one and keeps a copy.
+class Passing:
+    """A stream in front of another one: what is written passes through, and it answers the rest.
 
-    An object of its own, for hooks on ipykernel's streams see nothing; whatever else is asked
-    of it, the other stream answers.
+    An object of its own, for hooks on ipykernel's streams see nothing.
     """
 
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class Tee(Passing):
+    """A stream that writes through to another one and keeps a copy."""
+
     def __init__(self, stream: TextIO, limit: int = MAX_CAPTURED_CHARACTERS) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._limit = limit
         self._kept: list[str] = []
         self._length = 0
         self._only_passes = False
 
     def write(self, text: str) -> int:
-        written = self._stream.write(text)
+        written = self.stream.write(text)
         if self._only_passes:
             return written
         if self._length < self._limit:
             self._kept.append(text[: self._limit - self._length])
         self._length += len(text)
         return written
-
-    def writelines(self, lines: list[str]) -> None:
-        for line in lines:
-            self.write(line)
 
     @contextmanager
     def passing(self) -> Iterator[None]:
@@ -138,9 +150,6 @@ class Tee:
         dropped = self._length - len(kept)
         return f"{kept}\n[{dropped:,} more characters]" if dropped > 0 else kept
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
 
 class _Descriptors:
     """Counts what comes to a kernel's streams through their file descriptors.
@@ -148,9 +157,10 @@ class _Descriptors:
     ipykernel reads those on threads of its own, which write what they read to the streams.
     """
 
-    def __init__(self, streams: tuple[TextIO, ...]) -> None:
+    def __init__(self, *streams: TextIO) -> None:
         self.characters = 0
-        self._streams = [s for s in streams if getattr(s, "watch_fd_thread", None) is not None]
+        kernels = map(_innermost, streams)
+        self._streams = [s for s in kernels if getattr(s, "watch_fd_thread", None) is not None]
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -160,14 +170,14 @@ class _Descriptors:
             yield
 
     def settle(self) -> None:
-        """Let the threads read what is in their pipes; they are never far behind."""
-        waiting = [
-            handle for s in self._streams if isinstance(handle := getattr(s, "_fid", None), int)
-        ]
-        for _ in range(SETTLE_TRIES):
-            if not waiting or not select.select(waiting, [], [], 0)[0]:
+        """Let the threads read what is in their pipes and write it; they are never far behind."""
+        handles = [getattr(stream, "_fid", None) for stream in self._streams]
+        waiting = [handle for handle in handles if isinstance(handle, int)]
+        for _ in range(SETTLE_TRIES if waiting else 0):
+            is_read = not select.select(waiting, [], [], 0)[0]
+            time.sleep(SETTLE_S)  # what was read is written now
+            if is_read:
                 return
-            time.sleep(SETTLE_S)
 
     def _counting(self, stream: TextIO) -> Callable[[str], int]:
         write, watcher = stream.write, cast("Any", stream).watch_fd_thread
@@ -180,13 +190,19 @@ class _Descriptors:
         return counting
 
 
+def _innermost(stream: TextIO) -> TextIO:
+    while isinstance(stream, Passing):
+        stream = stream.stream
+    return stream
+
+
 class _Capture:
     """Everything that is put in place around one run, and taken away after it."""
 
     def __init__(self, shell: InteractiveShell, *, is_silent: bool = False) -> None:
         self.shell = shell
         self.is_silent = is_silent
-        self.descriptors = _Descriptors((sys.stdout, sys.stderr))
+        self.descriptors = _Descriptors(sys.stdout, sys.stderr)
         self.stdout = Tee(sys.stdout)
         self.stderr = Tee(sys.stderr)
         self.displays: list[Shown] = []

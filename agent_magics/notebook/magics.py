@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import msgspec
 import traitlets
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -19,6 +20,7 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
+from agent_magics.core.approval import EVERY_TOOL
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import AgentError, InternalPanic
 from agent_magics.notebook import catalogue
@@ -30,6 +32,7 @@ from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
+from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
@@ -47,6 +50,7 @@ COMPACTION_SETTINGS = [
     "keep_recent_tokens",
     "context_limit",
 ]
+POLICIES = ["ask", "auto", "never"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -120,6 +124,28 @@ class AgentMagics(Magics):
         help="auto: skills are read from this folder and the person's own; off: from neither.",
     ).tag(config=True)
 
+    kernel_tools = traitlets.Bool(
+        True, help="The agent may look at variables and files, and ask to run code and write files."
+    ).tag(config=True)
+    kernel_context = traitlets.Bool(
+        True, help="Each question tells which variables are new, gone or changed."
+    ).tag(config=True)
+    approval = traitlets.Union(
+        [traitlets.Enum(POLICIES), traitlets.Dict(value_trait=traitlets.Enum(POLICIES))],
+        default_value="ask",
+        help="What changes something asks first, runs (auto) or is refused (never); by tool as a"
+        ' dict, "*" is every other one.',
+    ).tag(config=True)
+    share = traitlets.Enum(
+        ["names", "schema", "sample"],
+        "sample",
+        help="What the agent is told of values: nothing, types and sizes, or also first rows.",
+    ).tag(config=True)
+    files = traitlets.List(
+        traitlets.Unicode(),
+        help="Folders that the file tools may use beside the notebook's own.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
@@ -131,6 +157,7 @@ class AgentMagics(Magics):
             rerun=lambda: str(self.rerun),
             compaction=self._compaction,
             remembers=lambda: bool(self.memory == "on"),
+            reach=self._reach,
         )
         self._matcher = Completer(
             slots=self.seat.slot_names,
@@ -144,7 +171,7 @@ class AgentMagics(Magics):
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(
             lambda _: self.seat.forget(stays=True),
-            [*COMPACTION_SETTINGS, "mcp", "memory", "skills"],
+            [*COMPACTION_SETTINGS, "mcp", "memory", "skills", "approval"],
         )
 
     def attach(self) -> None:
@@ -152,14 +179,16 @@ class AgentMagics(Magics):
         self._host.register_magics(self)
         self._host.input_transformers_cleanup.append(self._transformer)
         self._host.Completer.custom_matchers.append(self._matcher)
-        self._host.events.register("post_run_cell", self.seat.failures.note)
+        for event, callback in self._callbacks():
+            self._host.events.register(event, callback)
 
     def detach(self) -> None:
         """Take everything back: the session is closed, what runs is stopped and recorded."""
         _drop(self._host.input_transformers_cleanup, self._transformer)
         _drop(self._host.Completer.custom_matchers, self._matcher)
         _drop(self._host.configurables, self)
-        self._host.events.unregister("post_run_cell", self.seat.failures.note)
+        for event, callback in self._callbacks():
+            self._host.events.unregister(event, callback)
         manager = self._host.magics_manager
         for kind, names in self.magics.items():
             for name in names:
@@ -262,6 +291,24 @@ class AgentMagics(Magics):
             skills=self.skills,
         )
 
+    def _callbacks(self) -> tuple[tuple[str, Callable[[Any], None]], ...]:
+        return (
+            ("pre_run_cell", self.seat.approver.cell_begins),
+            ("post_run_cell", self.seat.approver.cell_ends),
+            ("post_run_cell", self.seat.failures.note),
+        )
+
+    def _reach(self) -> Reach:
+        approval = {EVERY_TOOL: self.approval} if self.approval in POLICIES else self.approval
+        settings = {
+            "share": self.share,
+            "has_tools": self.kernel_tools,
+            "tells_changes": self.kernel_context,
+            "approval": approval,
+            "folders": self.files,
+        }
+        return msgspec.convert(settings, Reach)
+
     def _compaction(self) -> CompactionConfig:
         return CompactionConfig(
             enabled=self.auto_compact,
@@ -317,7 +364,9 @@ def _slot_with_prompt(seat: Seat, given: Given, cell: str, names: dict[str, Any]
     prompt = cell.removesuffix("\n")
     if not prompt.strip():
         raise UsageError("The body of %%slot new is empty; write the system prompt, or use %slot.")
-    filled = Filled(text=prompt) if given.has("--raw") else fill(prompt, names)
+    filled = (
+        Filled(text=prompt) if given.has("--raw") else fill(prompt, names, share=seat.reach().share)
+    )
     new_slot(seat, given, prompt=filled.text)
     if filled.warning:
         say(filled.warning)

@@ -10,23 +10,29 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_magics.notebook.kernel_run import replaced
+from agent_magics.notebook.kernel_run import Passing, replaced
 from agent_magics.notebook.page import Page, Terminal
 from agent_magics.session.loop import SessionLoop
 
 PATIENCE_S = 0.5
+_announced: ContextVar[object] = ContextVar("announced", default=None)
 
 
 @contextmanager
 def making_way(shell: InteractiveShell, page: Page | Terminal, loop: SessionLoop) -> Iterator[None]:
     """Let `page`, which lives on `loop`, make way for what is printed or displayed meanwhile."""
+    here = object()
 
     def announce() -> None:
-        if page.is_in_the_way:
+        # Each piece of main-thread work has a context of its own. What it shows first waits until
+        # the page knows that it has begun: the line of a call stands above its output.
+        if page.is_in_the_way or _announced.get() is not here:
+            _announced.set(here)
             _on_loop(loop, page.make_way)
 
     publisher = cast("Any", shell.display_pub)
@@ -40,24 +46,17 @@ def making_way(shell: InteractiveShell, page: Page | Terminal, loop: SessionLoop
         yield
 
 
-class _Announcing:
-    """A stream that tells before it writes to another one, which answers whatever else is asked."""
+class _Announcing(Passing):
+    """A stream that tells before it writes."""
 
     def __init__(self, stream: TextIO, announce: Callable[[], None]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._announce = announce
 
     def write(self, text: str) -> int:
         if text:
             self._announce()
-        return self._stream.write(text)
-
-    def writelines(self, lines: list[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return super().write(text)
 
 
 def _announcing(publish: Callable[..., Any], announce: Callable[[], None]) -> Callable[..., Any]:

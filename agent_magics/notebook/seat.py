@@ -23,6 +23,7 @@ from agent_magics.core.ports import SessionState
 from agent_magics.ledger.peek import Peek, names_in, notebooks_in, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.added import add_extensions, add_skills, skills_here
+from agent_magics.notebook.approval import StdinApprover
 from agent_magics.notebook.bridge import (
     Bridge,
     cell_origin,
@@ -31,7 +32,8 @@ from agent_magics.notebook.bridge import (
     somebody_there,
 )
 from agent_magics.notebook.failures import Failures
-from agent_magics.notebook.host import execution_token
+from agent_magics.notebook.host import execution_token, notebook_folder
+from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.rerun import is_same_cell, maker_of
 from agent_magics.notebook.showing import say
@@ -91,8 +93,8 @@ class Seat:
     `has_switched`: this process has gone to another slot since it opened the session. `failures`:
     what of the notebook's own cells failed last.
     `seen_models`: the specs that were listed last, `seen_memories`: the names of what was shown
-    last. `remembers` tells whether what is said is read for memories. `mcp`: the tools of MCP
-    servers, once there is an agent.
+    last. `remembers` tells whether what is said is read for memories, `reach` how far the agent
+    may reach into the kernel. `mcp`: the tools of MCP servers, once there is an agent.
     """
 
     def __init__(
@@ -104,16 +106,20 @@ class Seat:
         rerun: Callable[[], str],
         compaction: Callable[[], CompactionConfig],
         remembers: Callable[[], bool] = lambda: False,
+        reach: Callable[[], Reach] = Reach,
     ) -> None:
         self.shell = shell
         self.bridge = bridge
         self.has_switched = False
+        self.reach = reach
+        self.approver = StdinApprover(shell, bridge.main)
         self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
         self.seen_memories: tuple[str, ...] = ()
         self.remembers = remembers
         self.mcp: McpTools | None = None
         self._folder = Path.cwd()
+        self._notebook_folder = notebook_folder()
         self._settings = settings
         self._rerun = rerun
         self._compaction = compaction
@@ -272,6 +278,7 @@ class Seat:
             await asyncio.to_thread(_import_engine)
             from agent_magics.ledger.memories import SqlMemoryStore  # noqa: PLC0415
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
+            from agent_magics.notebook.kernel_tools.offered import offer_kernel  # noqa: PLC0415
             from agent_magics.session.builder import AgentBuilder  # noqa: PLC0415
             from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
 
@@ -282,6 +289,8 @@ class Seat:
                 builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(provider)
+            builder.register_approver(self.approver)
+            offer_kernel(builder, self.shell, self.reach, self._notebook_folder)
             said = await add_extensions(builder)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
@@ -302,6 +311,7 @@ class Seat:
             default_model=model,
             compact_model=writer,
             compaction=self._compaction(),
+            approval=self.reach().approval,
             context_limit=settings.context_limit,
             memory_extraction=self.remembers(),
         )

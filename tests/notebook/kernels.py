@@ -67,6 +67,18 @@ class Kernel:
             if message["msg_type"] == "stream":
                 seen += message["content"]["text"]
 
+    def asked(self) -> str:
+        """Wait until a cell asks for a line of input; give its prompt."""
+        request = self.client.get_stdin_msg(timeout=PATIENCE_S)
+        assert request["msg_type"] == "input_request"
+        return str(request["content"]["prompt"])
+
+    def answer(self, *lines: str) -> None:
+        """Give lines of input, each when it is asked for."""
+        for line in lines:
+            self.asked()
+            self.client.input(line)
+
     def finish(self, message_id: str) -> Cell:
         """Wait for a queued cell."""
         messages: list[dict[str, Any]] = []

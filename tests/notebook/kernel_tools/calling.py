@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import ToolInput
-from agent_magics.notebook.kernel_tools import kernel_tools
+from agent_magics.notebook.kernel_tools.offered import kernel_tools
 from agent_magics.notebook.kernel_tools.reach import Reach
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_magics import tool
-from agent_magics.notebook.kernel_tools import kernel_tools
+from agent_magics.notebook.kernel_tools.offered import kernel_tools
 from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.sharing import Share
 from tests.notebook.kernel_tools.calling import Kernel
