@@ -15,10 +15,8 @@ ends that show HTML out of its reach (VS Code's shadow roots, Colab's frames) ke
 from __future__ import annotations
 
 import asyncio
-import secrets
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 import anywidget
@@ -26,6 +24,7 @@ import msgspec
 import traitlets
 
 from agent_magics.core.errors import AgentError
+from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.notebook.state import (
     BudgetState,
     SessionState,
@@ -40,7 +39,6 @@ from agent_magics.session.loop import background_loop
 PUSH_INTERVAL_S = 0.2
 SHARE_OF_LOOP = 20
 CLICK_PATIENCE_S = 1.0
-_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class Session(StateSource, Protocol):
@@ -48,18 +46,6 @@ class Session(StateSource, Protocol):
 
     async def switch_slot(self, slot_id: str) -> None: ...
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]: ...
-
-
-def view_source(name: str) -> Path:
-    """Find a view's ES module: in the package, or (editable installs) in the tree beside it."""
-    packaged = _PACKAGE / "static" / name
-    return packaged if packaged.is_file() else _PACKAGE.parent / "widgets" / "src" / name
-
-
-def live_module(name: str, view: str) -> str:
-    """Make the module that draws a view live; it is loaded as a blob, so it can import nothing."""
-    sources = [view_source(each).read_text(encoding="utf-8") for each in (name, "live.js")]
-    return "\n".join([*sources, f"export default live({view});\n"])
 
 
 class _View(anywidget.AnyWidget):
@@ -73,8 +59,8 @@ class _View(anywidget.AnyWidget):
     anchor = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, state: dict[str, Any]) -> None:
-        super().__init__(state=state, anchor=f"agent-magics-{secrets.token_hex(8)}")
-        _answer_while_busy(self)
+        super().__init__(state=state, anchor=new_anchor())
+        answer_while_busy(self)
 
     def __repr__(self) -> str:
         return self.as_text()
@@ -95,7 +81,7 @@ class _View(anywidget.AnyWidget):
 class SlotTabs(_View):
     """The slots as tabs; a click on one goes there. `state` is the session state."""
 
-    _esm = live_module("slot_tabs.js", "slotTabs")
+    _esm = module_of("slot_tabs.js", "live.js", default="live(slotTabs)")
 
     def as_text(self) -> str:
         return slots_text(self._slots)
@@ -111,7 +97,7 @@ class SlotTabs(_View):
 class TokenBudget(_View):
     """What fills one slot's context, for as long as that slot lives. `state` holds its budget."""
 
-    _esm = live_module("token_budget.js", "tokenBudget")
+    _esm = module_of("token_budget.js", "live.js", default="live(tokenBudget)")
 
     def as_text(self) -> str:
         return budget_text(self._budget)
@@ -218,14 +204,3 @@ class Views:
         for slot in self._session.list_slots():
             if slot.uid in self._budgets:
                 self._budgets[slot.uid].state = self._budget_of(slot.slot_id)
-
-
-def _answer_while_busy(view: _View) -> None:
-    """Let clicks be heard on the subshell that they came on, while a cell runs.
-
-    ipykernel 7.4 would send them to the shell that last sent on the comm, which is busy; older
-    ones have no such choice. Private, so looked for and covered by a test.
-    """
-    comm = view.comm
-    if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda _data, default: default  # noqa: SLF001 - see above

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 from ipykernel.comm import Comm
 
-from agent_magics.notebook.widgets import Views, view_source
+from agent_magics.notebook.front_end import view_source
+from agent_magics.notebook.widgets import Views
 from tests.notebook.test_text import Churn
 
 
@@ -83,7 +84,7 @@ def test_views_are_found_in_the_tree(name: str, root: Path) -> None:
 
 @pytest.mark.req("W1")
 def test_ipykernels_way_of_routing_clicks_is_known() -> None:
-    """Capability: if this fails, clicks wait for the busy cell; see `_answer_while_busy`."""
+    """Capability: if this fails, clicks wait for the busy cell; see `answer_while_busy`."""
     import ipykernel
 
     if ipykernel._version.version_info < (7, 4):

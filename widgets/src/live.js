@@ -29,62 +29,75 @@ function kernelOf(model) {
 }
 
 /**
+ * Find a model's outputs for as long as its kernel answers: `see(output)` is called for each of them
+ * again and again, whenever the page changes. They may come, go and come back (JupyterLab takes cells
+ * out of the page that are out of sight), so none is held on to. At the end the static HTML is shown.
+ * @param {any} model @param {(output: Element) => void} see @param {() => void} leave
+ */
+function follow(model, see, leave) {
+  const outputs = document.getElementsByClassName(model.get("anchor"));
+  const kernel = kernelOf(model);
+  const look = () => {
+    if (kernelOf(model) !== kernel) {
+      end();
+      return;
+    }
+    for (const output of outputs) see(output);
+  };
+  const page = new MutationObserver(look);
+  const end = () => {
+    page.disconnect();
+    model.off("comm_live_update", end);
+    leave();
+    for (const output of outputs) {
+      drawnIn(output)?.remove();
+      showStill(output, true);
+    }
+  };
+  model.on("comm_live_update", end); // JupyterLab: the kernel restarts
+  page.observe(document.body, { childList: true, subtree: true });
+  look();
+  return { look, end };
+}
+
+/** Put a root for a live view into an output, in front of its static HTML. @param {Element} output */
+function rootIn(output, root = document.createElement("div")) {
+  root.className = DRAWN;
+  output.append(root);
+  showStill(output, false);
+  return root;
+}
+
+/**
  * Make a widget of a view: `draw(root, state, {notice, onSwitch})` draws it, again at each change.
- * Outputs may come, go and come back (JupyterLab takes cells out of the page that are out of sight);
- * none is held on to.
  * @param {(root: HTMLElement, state: any, options: object) => void} draw
  */
 export function live(draw) {
   /** @param {{model: any}} context */
   function initialize({ model }) {
-    const outputs = document.getElementsByClassName(model.get("anchor"));
-    const kernel = kernelOf(model);
     const versions = new WeakMap();
     let version = 0;
-
-    const drawStale = () => {
-      if (kernelOf(model) !== kernel) {
-        end();
-        return;
-      }
-      for (const output of outputs) {
-        let root = drawnIn(output);
-        if (root === null) {
-          root = document.createElement("div");
-          root.className = DRAWN;
-          output.append(root);
-          showStill(output, false);
-        }
-        if (versions.get(root) === version) continue;
-        versions.set(root, version);
-        draw(root, model.get("state"), {
-          notice: model.get("notice"),
-          onSwitch: (id) => model.send({ kind: "switch", slot: id }),
-        });
-      }
+    const see = (output) => {
+      const root = drawnIn(output) ?? rootIn(output);
+      if (versions.get(root) === version) return;
+      versions.set(root, version);
+      draw(root, model.get("state"), {
+        notice: model.get("notice"),
+        onSwitch: (id) => model.send({ kind: "switch", slot: id }),
+      });
+    };
+    const leave = () => {
+      model.off("change:state", changed);
+      model.off("change:notice", changed);
     };
     const changed = () => {
       version += 1;
-      drawStale();
+      following.look();
     };
-    const page = new MutationObserver(drawStale);
-    const end = () => {
-      page.disconnect();
-      model.off("change:state", changed);
-      model.off("change:notice", changed);
-      model.off("comm_live_update", end);
-      for (const output of outputs) {
-        drawnIn(output)?.remove();
-        showStill(output, true);
-      }
-    };
-
+    const following = follow(model, see, leave);
     model.on("change:state", changed);
     model.on("change:notice", changed);
-    model.on("comm_live_update", end); // JupyterLab: the kernel restarts
-    page.observe(document.body, { childList: true, subtree: true });
-    drawStale();
-    return end;
+    return following.end;
   }
   return { initialize };
 }

@@ -1,0 +1,40 @@
+"""The way of live views to a page: their source, and hearing their clicks while a cell runs."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def view_source(name: str) -> Path:
+    """Find a view's ES module: in the package, or (editable installs) in the tree beside it."""
+    packaged = _PACKAGE / "static" / name
+    return packaged if packaged.is_file() else _PACKAGE.parent / "widgets" / "src" / name
+
+
+def module_of(*names: str, default: str) -> str:
+    """Make one module of several, whose default export is an expression.
+
+    It is loaded as a blob, so it can import nothing.
+    """
+    sources = [view_source(each).read_text(encoding="utf-8") for each in names]
+    return "\n".join([*sources, f"export default {default};\n"])
+
+
+def new_anchor() -> str:
+    """Make the class of the elements that a model's view is drawn in."""
+    return f"agent-magics-{secrets.token_hex(8)}"
+
+
+def answer_while_busy(widget: Any) -> None:
+    """Let clicks be heard on the subshell that they came on, while a cell runs.
+
+    ipykernel 7.4 would send them to the shell that last sent on the comm, which is busy; older
+    ones have no such choice. Private, so looked for and covered by a test.
+    """
+    comm = widget.comm
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, default: default  # noqa: SLF001 - see above
