@@ -34,6 +34,21 @@ class Cell:
         """The contents of one kind of message."""
         return [m["content"] for m in self.messages if m["msg_type"] == kind]
 
+    def outputs(self) -> list[str]:
+        """What stands in the cell at its end, in order: streams joined, updates applied."""
+        kept: dict[str, str] = {}
+        for number, message in enumerate(self.messages):
+            content = message["content"]
+            match message["msg_type"]:
+                case "stream":
+                    last = next(reversed(kept), "")
+                    key = last if last.startswith("stream") else f"stream {number}"
+                    kept[key] = kept.get(key, "") + content["text"]
+                case "display_data" | "update_display_data":
+                    name = content.get("transient", {}).get("display_id") or f"display {number}"
+                    kept[name] = content["data"]["text/plain"]
+        return list(kept.values())
+
 
 class Kernel:
     """A running kernel and its client."""

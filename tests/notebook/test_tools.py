@@ -11,7 +11,7 @@ import pytest
 
 from agent_magics import tool
 from agent_magics.notebook.tools import tools_in
-from agent_magics.session.gate import NOBODY
+from agent_magics.session.gate import REFUSED
 from tests.notebook.kernels import Kernel, kernel
 
 
@@ -102,7 +102,7 @@ def shown(one: Kernel, source: str) -> list[str]:
     """The lines that an answer's cell shows in the end."""
     cell = one.run(source)
     assert cell.status == "ok", cell.reply
-    return str(cell.of("update_display_data")[-1]["data"]["text/plain"]).split("\n\n")
+    return [line for output in cell.outputs() for line in output.split("\n\n")]
 
 
 @pytest.mark.slow
@@ -113,20 +113,22 @@ def test_functions_of_the_notebook_are_called(environ: dict[str, str]) -> None:
         one.ok("%load_ext agent_magics")
         one.ok(DEFINED)
         cell = one.run("%agent How wet is it?")
-        assert cell.text == "asked in MainThread\n"
-        assert "a plot" in [d["data"]["text/plain"] for d in cell.of("display_data")]
-        call, answer, _ = cell.of("update_display_data")[-1]["data"]["text/plain"].split("\n\n")
+        call, printed, plot, answer = cell.outputs()
         assert call.startswith('rainfall("Oslo", days=2) ✓ ')
         assert call.endswith(" ms")
-        assert answer == "25 mm."
+        assert (printed, plot) == ("asked in MainThread\n", "a plot")
+        assert answer.startswith("25 mm.\n\n")
         assert results(one) == ["25.0"]
-        failed, waited, *_ = shown(one, "%agent And in Rome?")
+        failed, _, waited, *_ = shown(one, "%agent And in Rome?")
         assert failed.startswith('rainfall("Rome") ✗ ')
+        assert failed.endswith(" KeyError: 'Rome'")
         assert waited.startswith("wait_for(0.01) ✓ ")
         assert results(one) == ["KeyError: 'Rome'", "waited in agent-magics"]
-        shown(one, "%agent Wipe it.")
+        wiping = one.start("%agent Wipe it.")
+        one.answer("no")
+        assert one.finish(wiping).status == "ok"
         assert "wipe" in one.ok("%context --full").split("── tool ", 1)[1]
-        assert results(one) == [NOBODY]
+        assert results(one) == [REFUSED]
         assert one.ok("print(prices)") == "{'Oslo': 12.5}\n"
         shown(one, "%agent Ask yourself.")
         assert "is busy with a turn" in results(one)[0]
