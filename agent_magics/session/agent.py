@@ -40,7 +40,7 @@ from agent_magics.session.loop import hops
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import AgentParts
 from agent_magics.session.record import Recorder
-from agent_magics.session.recovery import set_right
+from agent_magics.session.recovery import set_right, tell_broken_checkpoints
 from agent_magics.session.session import Session
 
 Life = Literal["running", "shutting down", "shut down"]
@@ -251,6 +251,7 @@ class Agent:
             raise
 
     async def _seated(self, recorder: Recorder) -> Session:
+        tell_broken_checkpoints(recorder.mirror)
         desk = Desk(self._parts, recorder)
         if desk.remembering is not None:
             await desk.remembering.open()

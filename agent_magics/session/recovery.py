@@ -1,9 +1,12 @@
-"""What opening a session for writing finds and sets right: drafts and calls left open (D 43, D 62).
+"""What opening a session finds and sets right: drafts and calls left open (D 43, D 62).
 
 No model is called and no message, summary or checkpoint is written.
 """
 
 from __future__ import annotations
+
+import logging
+from bisect import bisect_left
 
 from agent_magics.core.events import (
     Approval,
@@ -15,10 +18,27 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import Text, ToolOutput
 from agent_magics.core.ports import Change
+from agent_magics.core.slots import Slot
 from agent_magics.session.gate import REFUSED
+from agent_magics.session.mirror import Mirror
 from agent_magics.session.record import Recorder
 
 LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may have run.]"
+
+_log = logging.getLogger("agent_magics.session")
+
+
+def tell_broken_checkpoints(mirror: Mirror) -> None:
+    """Log which slots show their whole history because their checkpoint can't be used (C17)."""
+    for slot in mirror.living.values():
+        if slot.checkpoint_id is not None and not _is_whole(mirror, slot):
+            _log.warning(
+                "session %s: checkpoint %s of slot %s is missing or broken;"
+                " the whole history is shown",
+                mirror.row.session_id,
+                slot.checkpoint_id,
+                slot.slot_id,
+            )
 
 
 async def set_right(recorder: Recorder) -> int:
@@ -39,6 +59,16 @@ async def set_right(recorder: Recorder) -> int:
         )
         await recorder.append([answered], slot_uid=event.slot_uid, turn_id=event.turn_id)
     return len(turns)
+
+
+def _is_whole(mirror: Mirror, slot: Slot) -> bool:
+    """Tell whether a slot's checkpoint is there, with a text and a boundary that is an event."""
+    checkpoint = mirror.checkpoint_of(slot)
+    if checkpoint is None or not checkpoint.rendered.strip():
+        return False
+    first = checkpoint.first_retained_seq
+    at = bisect_left(mirror.events, first, key=lambda event: event.seq)
+    return at < len(mirror.events) and mirror.events[at].seq == first
 
 
 async def _close_draft(recorder: Recorder, draft: Draft) -> None:

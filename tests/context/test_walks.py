@@ -36,7 +36,8 @@ from tests.context.strict import assert_strict
 from tests.context.telling import BROKEN, TIDY, TROUBLE, Draw, tell, tools
 
 MOST_SLOTS = 4
-STEPS = [*TIDY, *BROKEN, "running", "compact", "compact", "compact", "focus", "full", "reload"]
+OURS = ["running", "focus", "full", "reload", *("compact", "turn") * 6]
+STEPS = [*TIDY, *BROKEN, *OURS]
 STORED = tuple[dict[str, Slot], dict[str, list[LedgerEvent]], dict[str, Checkpoint | None]]
 MODES: list[SlotMode] = [
     Focused(recent_messages=0),
@@ -227,7 +228,7 @@ def said_in(event: LedgerEvent) -> Content:
 
 def walk(data: st.DataObject, steps: int) -> None:
     going = Walk(data.draw)
-    for _ in range(data.draw(st.integers(1, steps))):
+    for _ in range(data.draw(st.integers(steps // 2, steps))):
         going.step()
 
 
@@ -240,7 +241,7 @@ unhurried = [HealthCheck.too_slow, HealthCheck.data_too_large]
 @given(st.data())
 def test_every_step_of_a_walk_keeps_the_invariants(data: st.DataObject) -> None:
     """Nothing is lost or told twice, requests are strict, compaction ends, prompts are whole."""
-    walk(data, 15)
+    walk(data, 20)
 
 
 @pytest.mark.slow

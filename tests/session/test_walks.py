@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 STEP = st.tuples(
-    st.sampled_from([*SAID, *SAID, *DONE, "compact", "undo", "derive"]),
+    st.sampled_from([*SAID, *DONE, *("talk", "compact") * 5, *("undo", "derive") * 2]),
     st.integers(0, 23),
     st.sampled_from(LUCK),
 )
@@ -164,7 +164,7 @@ on_a_file = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @REQ
 @settings(max_examples=25, deadline=None, suppress_health_check=on_a_file)
-@given(steps=st.lists(STEP, min_size=1, max_size=16))
+@given(steps=st.lists(STEP, min_size=8, max_size=24))
 def test_every_step_of_a_sessions_walk_keeps_the_invariants(bench: Bench, steps: Steps) -> None:
     """Whatever is said, refused, compacted, branched, taken back or opened again."""
     asyncio.run(walk(bench, steps))
@@ -172,8 +172,8 @@ def test_every_step_of_a_sessions_walk_keeps_the_invariants(bench: Bench, steps:
 
 @pytest.mark.slow
 @REQ
-@settings(max_examples=100, deadline=None, suppress_health_check=on_a_file)
-@given(steps=st.lists(STEP, min_size=10, max_size=60))
+@settings(max_examples=60, deadline=None, suppress_health_check=on_a_file)
+@given(steps=st.lists(STEP, min_size=20, max_size=60))
 def test_every_step_of_a_sessions_long_walk_keeps_the_invariants(
     bench: Bench, steps: Steps
 ) -> None:
