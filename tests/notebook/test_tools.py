@@ -119,7 +119,7 @@ def test_functions_of_the_notebook_are_called(environ: dict[str, str]) -> None:
         assert (printed, plot) == ("asked in MainThread\n", "a plot")
         assert answer.startswith("25 mm.\n\n")
         assert results(one) == ["25.0"]
-        failed, _, waited, *_ = shown(one, "%agent And in Rome?")
+        failed, _, _, waited, *_ = shown(one, "%agent And in Rome?")
         assert failed.startswith('rainfall("Rome") ✗ ')
         assert failed.endswith(" KeyError: 'Rome'")
         assert waited.startswith("wait_for(0.01) ✓ ")
