@@ -7,7 +7,7 @@ them; a kind keeps decoding what older versions wrote (new fields have defaults,
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -199,6 +199,7 @@ Payload = (
     | Retry
     | Approval
 )
+KINDS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Payload))
 SPOKEN = (UserMessage, AssistantMessage, ToolCalled, ToolAnswered, SystemMessage, Imported)
 
 

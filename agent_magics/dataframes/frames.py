@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from agent_magics.core.approval import ApprovalWord
-from agent_magics.core.events import Payload
+from agent_magics.core.events import KINDS
 from agent_magics.core.memories import Memory
 from agent_magics.core.ports import SessionState
 from agent_magics.dataframes import columns
@@ -21,7 +21,6 @@ from agent_magics.dataframes.turns import CALL_OUTCOMES, OUTCOMES, call_rows, tu
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Payload))
 PURPOSES = ("turn", "compaction", "summary", "memory", "bridge")
 REASONS = ("manual", "auto", "overflow")
 
@@ -43,6 +42,10 @@ class Frames:
     def __repr__(self) -> str:
         named = [f".{name}()" for name in columns.COLUMNS]
         return f"<frames: {', '.join(named)} give pandas data frames>"
+
+    def states(self) -> tuple[SessionState, ...]:
+        """Give the sessions that the frames are made of."""
+        return tuple(self._read())
 
     @property
     def plot(self) -> Plot:

@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
 
-Completes = Literal["", "slot", "model", "session", "mode", "name", "tool", "memory"]
+Completes = Literal["", "slot", "model", "session", "mode", "name", "tool", "memory", "kind"]
 HELP = ("-h", "--help")
 END = "--"  # of the options
 
@@ -24,7 +24,8 @@ class Option(Value):
     """An option of a command. `value` is the name of what follows it; None: it is a switch.
 
     `fallback`: the value may be left out, and this is what holds then. `is_number`: the value
-    is a whole number above 0. `repeats`: it may be given more than once.
+    is a whole number above 0. `repeats`: it may be given more than once. `takes_words`: the value
+    goes on to the next option, words need no quotes.
     """
 
     flag: str
@@ -33,6 +34,7 @@ class Option(Value):
     fallback: str | None = None
     is_number: bool = False
     repeats: bool = False
+    takes_words: bool = False
     completes: Completes = ""
 
 
@@ -185,6 +187,9 @@ def _take_value(command: Command, option: Option, after: str) -> tuple[str, str]
         return (value, beyond) if fits else (option.fallback, after)
     if not is_there:
         raise UsageError(f"{option.flag} of %{command.name} needs {option.value} after it.")
+    while option.takes_words and beyond and not _is_option(beyond):
+        more, beyond = _next_token(beyond)
+        value = f"{value} {more}"
     return value, beyond
 
 

@@ -255,6 +255,26 @@ MEMORY_FIND = Command(
 MEMORY_COMMANDS = (MEMORY_ADD, MEMORY_SET, MEMORY_CORRECT, MEMORY_FORGET, MEMORY_FIND)
 MEMORY_SHOW = Command(name="memory", summary="show all of it")
 
+LEDGER = Command(
+    name="ledger",
+    summary="show what happened in this session",
+    options=(
+        Option(
+            flag="--find", value="WORDS", takes_words=True, help="events with all of these words"
+        ),
+        Option(flag="--slot", value="NAME", help="events of this slot", completes="slot"),
+        Option(flag="--turn", value="N", is_number=True, help="events of this turn of the slot"),
+        Option(
+            flag="--kind", value="KIND", help="events of this kind; A,B is both", completes="kind"
+        ),
+        Option(flag="--last", value="N", is_number=True, help="show so many (20)"),
+        Option(flag="--df", help="give them as a data frame: df = %ledger --df"),
+        Option(flag="--csv", value="FILE", help="write them to a file"),
+        Option(flag="--md", value="FILE", help="write the slot's conversation to a file"),
+        Option(flag="--force", help="write over a file that is there"),
+    ),
+)
+
 
 class Magic(Value):
     """One magic: `show` is what it does by itself, `commands` its subcommands."""
@@ -278,7 +298,7 @@ class Magic(Value):
     def read(self, line: str) -> Given:
         """Read a header line of this magic; raise `UsageError` on what it doesn't know."""
         word, rest = first_word(line)
-        if not word or word.startswith("-"):
+        if not word or word.startswith("-") or not self.commands:
             return parse(self.show, line)
         command = self.named(word)
         if command is None:
@@ -328,6 +348,11 @@ MAGICS = (
         about="What is remembered: the facts of this session, and what lasts in every session.",
         show=MEMORY_SHOW,
         commands=MEMORY_COMMANDS,
+    ),
+    Magic(
+        name="ledger",
+        about="What happened in this session: every event, nothing is ever taken out.",
+        show=LEDGER,
     ),
     Magic(
         name="sessions",

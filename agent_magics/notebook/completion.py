@@ -17,6 +17,7 @@ from IPython.core.completer import (
     context_matcher,
 )
 
+from agent_magics.core.events import KINDS
 from agent_magics.notebook.arguments import HELP, Command, Completes, Option
 from agent_magics.notebook.catalogue import MAGICS, Magic, magic
 
@@ -62,6 +63,7 @@ class Completer:
             "tool": tools,
             "memory": memories,
             "mode": lambda: MODES,
+            "kind": lambda: KINDS,
             "name": tuple,
             "": tuple,
         }

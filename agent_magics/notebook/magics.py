@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import traitlets
@@ -33,6 +33,7 @@ from agent_magics.notebook.context_magic import run_compact, run_context
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.ledger_magic import run_ledger
 from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
@@ -43,6 +44,9 @@ from agent_magics.notebook.tools_magic import run_tools
 from agent_magics.notebook.transform import InputTransformer
 from agent_magics.settings import AUTO, OFF, Settings
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 COMPACTION_SETTINGS = [
     "compact_model",
     "auto_compact",
@@ -51,6 +55,7 @@ COMPACTION_SETTINGS = [
     "context_limit",
 ]
 POLICIES = ["ask", "auto", "never"]
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -246,6 +251,13 @@ class AgentMagics(Magics):
 
     @no_var_expand
     @line_magic
+    @_documented("ledger")
+    def ledger(self, line: str) -> pd.DataFrame | None:
+        with _one_sentence():
+            return self._do("ledger", line, run_ledger)
+
+    @no_var_expand
+    @line_magic
     @_documented("sessions")
     def sessions(self, line: str) -> None:
         with _one_sentence():
@@ -265,15 +277,16 @@ class AgentMagics(Magics):
         with _one_sentence():
             self._do("memory", line, run_memory)
 
-    def _do(self, name: str, line: str, run: Callable[[Seat, Given], None]) -> None:
+    def _do(self, name: str, line: str, run: Callable[[Seat, Given], T]) -> T | None:
         ours = catalogue.magic(name)
         given = ours.read(line)
         if not given.wants_help:
-            run(self.seat, given)
-        elif given.command is ours.show:
+            return run(self.seat, given)
+        if given.command is ours.show:
             say(ours.help)
         else:
             say(help_text((given.command,), ours.about))
+        return None
 
     def _names(self, local: dict[str, Any] | None) -> dict[str, Any]:
         """Give the names that a prompt may use: the kernel's, in a function its own before them."""

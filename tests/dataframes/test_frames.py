@@ -12,6 +12,7 @@ from msgspec import structs
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import (
+    KINDS,
     Approval,
     AssistantMessage,
     Clear,
@@ -38,7 +39,7 @@ from agent_magics.dataframes.columns import (
     MEMORY_COLUMNS,
     TURN_COLUMNS,
 )
-from agent_magics.dataframes.frames import KINDS, Frames
+from agent_magics.dataframes.frames import Frames
 from agent_magics.ledger.transient_memories import TransientMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder

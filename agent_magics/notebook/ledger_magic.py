@@ -1,0 +1,128 @@
+"""`%ledger`: what happened in this session: shown, searched, given as a frame, written to files."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.events import KINDS
+from agent_magics.core.ports import SessionState
+from agent_magics.dataframes.frames import Frames
+from agent_magics.notebook.arguments import Given, unknown
+from agent_magics.notebook.host import somebody_there
+from agent_magics.notebook.ledger_markdown import conversation
+from agent_magics.notebook.ledger_rows import LedgerRows, Query
+from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
+from agent_magics.notebook.saving import save
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import say, show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agent_magics.session.session import Session
+
+LAST = 20
+_FILTERS = ("--turn", "--kind", "--find")
+_WAYS = ("--df", "--md", "--csv")
+
+
+def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
+    """Do what a `%ledger` line says; with `--df` give the frame."""
+    _check_ways(given)
+    session = seat.session()
+    if given.has("--md"):
+        _write_markdown(session, given)
+        return None
+    (state,) = session.frames.states()
+    rows = LedgerRows(state)
+    query = _query(session, rows, given)
+    if given.has("--df"):
+        return _frame(state, rows, query)
+    if given.has("--csv"):
+        _write_csv(_frame(state, rows, query), given)
+        return None
+    shown = shown_of(rows, query, last=given.number("--last") or LAST, is_exact=somebody_there())
+    show(text=ledger_text(shown, width=_columns()), html=ledger_html(shown))
+    return None
+
+
+def shown_of(rows: LedgerRows, query: Query, *, last: int, is_exact: bool) -> Shown:
+    """Give the last of the events that match."""
+    found = rows.matching(query)
+    return Shown(
+        rows=tuple(rows.rows(found[-last:], is_exact=is_exact)),
+        total=len(found),
+        of=len(rows),
+        is_exact=is_exact,
+    )
+
+
+def _columns() -> int | None:
+    """Give the width of a terminal; None where what is printed goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _check_ways(given: Given) -> None:
+    ways = [flag for flag in _WAYS if given.has(flag)]
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} of %ledger can't both hold; keep one.")
+    if given.has("--force") and not given.has("--md") and not given.has("--csv"):
+        raise UsageError("--force of %ledger goes with --md or --csv.")
+    if ways and given.has("--last"):
+        raise UsageError(f"--last of %ledger is for showing; leave it out beside {ways[0]}.")
+    if given.has("--md") and (filters := [flag for flag in _FILTERS if given.has(flag)]):
+        raise UsageError(f"--md writes the whole conversation of a slot; leave {filters[0]} out.")
+
+
+def _query(session: Session, rows: LedgerRows, given: Given) -> Query:
+    slot, turn = given.value("--slot"), given.number("--turn")
+    if slot is not None and slot not in rows.slots:
+        raise unknown("There is no slot", slot, rows.slots, "Slots here")
+    query = Query(
+        slot=session.current_slot if slot is None and turn is not None else slot,
+        turn=turn,
+        kinds=_kinds(given.value("--kind")),
+        words=tuple((given.value("--find") or "").split()),
+    )
+    only_turn = Query(slot=query.slot, turn=turn)
+    if turn is not None and not rows.matching(only_turn):
+        last = rows.last_turn(query.slot)
+        has = f"its turns are 1 to {last:,}" if last else "it has none yet"
+        raise InputValidation(f'Slot "{query.slot}" has no turn {turn}; {has}.')
+    return query
+
+
+def _kinds(named: str | None) -> tuple[str, ...]:
+    kinds = tuple(filter(None, (named or "").split(",")))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise unknown("There is no kind", kind, KINDS, "Kinds")
+    return kinds
+
+
+def _frame(state: SessionState, rows: LedgerRows, query: Query) -> pd.DataFrame:
+    """Give the events that match; a frame has them in the order of the state."""
+    events = Frames(lambda: (state,)).events()
+    return events.iloc[list(rows.matching(query))].reset_index(drop=True)
+
+
+def _write_csv(frame: pd.DataFrame, given: Given) -> None:
+    name = given.value("--csv") or ""
+    data = frame.to_csv(index=False).encode(errors="replace")
+    path = save(name, lambda file: file.write(data), overwrites=given.has("--force"))
+    say(f"{path}: {len(frame):,} event{'' if len(frame) == 1 else 's'}")
+
+
+def _write_markdown(session: Session, given: Given) -> None:
+    name, slot = given.value("--md") or "", given.value("--slot") or session.current_slot
+    spans = session.turns(slot)
+    turns = {span.turn_id: span.index for span in spans if span.turn_id is not None}
+    text = conversation(session.title or session.session_id, slot, session.history(slot), turns)
+    data = text.encode(errors="replace")
+    path = save(name, lambda file: file.write(data), overwrites=given.has("--force"))
+    say(f"{path}: {len(turns):,} turn{'' if len(turns) == 1 else 's'} of {slot}")

@@ -1,0 +1,84 @@
+"""The ledger as lines of text and as a static table, where no explorer can be drawn."""
+
+from __future__ import annotations
+
+from html import escape
+
+from agent_magics.core.messages import Value
+from agent_magics.notebook.ledger_rows import Row
+from agent_magics.notebook.page import without_controls
+
+LINE_CHARACTERS = 110
+LEAST_CHARACTERS = 30
+_HEADINGS = ("seq", "time (UTC)", "slot", "turn", "kind", "what")
+
+
+class Shown(Value):
+    """Some lines of the ledger. `total`: how many match; `of`: how many there are at all.
+
+    Without `is_exact` no time is shown: saved outputs of a notebook that is run by itself stay the
+    same.
+    """
+
+    rows: tuple[Row, ...]
+    total: int
+    of: int
+    is_exact: bool = True
+
+    @property
+    def head(self) -> str:
+        """Say how much is shown, and where the rest is."""
+        if not self.of:
+            return "Nothing is in the ledger yet."
+        among = "" if self.total == self.of else f" that match, of {self.of:,}"
+        if not self.total:
+            return f"No event matches, of {self.of:,}."
+        if len(self.rows) == self.total:
+            return f"{_counted(self.total)}{among}"
+        last = f"the last {len(self.rows):,} of {_counted(self.total)}{among}"
+        return f"{last} · more: --last N, --df"
+
+
+def ledger_text(shown: Shown, *, width: int | None = None) -> str:
+    """List events, one a line, long ones cut; `width`: a terminal's columns, where it is one."""
+    cells = [_cells(row, is_exact=shown.is_exact) for row in shown.rows]
+    widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
+    lines = [shown.head]
+    for seq, at, slot, turn, kind, what in cells:
+        start = f"  {seq:>{widths[0]}}  {at:<{widths[1]}}{'  ' if widths[1] else ''}"
+        start += f"{slot:<{widths[2]}}  {turn:>{widths[3]}}{'  ' if widths[3] else ''}"
+        start += f"{kind:<{widths[4]}}  "
+        room = LINE_CHARACTERS if width is None else max(LEAST_CHARACTERS, width - len(start) - 1)
+        lines.append(f"{start}{without_controls(_cut(what, room))}".rstrip())
+    return "\n".join(lines)
+
+
+def ledger_html(shown: Shown) -> str:
+    """Make a table that needs no script and no style sheet; every value is escaped."""
+    keeps = [at for at, name in enumerate(_HEADINGS) if shown.is_exact or at != 1]
+    head = "".join(f"<th>{_HEADINGS[at]}</th>" for at in keeps)
+    rows = []
+    for row in shown.rows:
+        cells = _cells(row, is_exact=shown.is_exact)
+        rows.append("".join(_cell(cells[at]) for at in keeps))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<p>{escape(shown.head)}</p>{table}"
+
+
+def _cells(row: Row, *, is_exact: bool) -> tuple[str, str, str, str, str, str]:
+    at = f"{row.at:%m-%d %H:%M:%S}" if is_exact else ""
+    turn = "" if row.turn is None else str(row.turn)
+    return str(row.seq), at, row.slot, turn, row.kind, row.line
+
+
+def _cell(text: str) -> str:
+    return f'<td style="text-align: left">{escape(text)}</td>'
+
+
+def _cut(text: str, room: int) -> str:
+    return f"{text[:room]}…" if len(text) > room else text
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} event{'' if count == 1 else 's'}"
