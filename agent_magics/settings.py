@@ -9,6 +9,10 @@ Variables (all optional):
 `AGENT_MAGICS_CONTEXT_LIMIT`          tokens; where it is less than the model's window, it holds
 `AGENT_MAGICS_MCP`       the file that names MCP servers, or `off`
 `AGENT_MAGICS_SKILLS`    `off`: no skills are read from folders
+`AGENT_MAGICS_MAX_COST_PER_TURN`, `AGENT_MAGICS_MAX_COST_PER_SESSION`   `$0.50` or `200k tokens`
+`AGENT_MAGICS_RECORDING`              `off`, `record`, `replay` or `auto`
+`AGENT_MAGICS_RECORDING_FILE`         else `<notebook>.recording.jsonl` beside the notebook
+`AGENT_MAGICS_RECORDING_STRICT`       `1`: a replay in other surroundings is an error
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`   as OpenAI's own tools read them
 `AGENT_MAGICS_OPENAI_MODEL`           the model that a key alone means
 `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `AGENT_MAGICS_ANTHROPIC_MODEL`   the same for Anthropic
@@ -30,10 +34,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
+from agent_magics.core.money import Price, SpendingLimit, read_prices
 from agent_magics.core.ports import Provider
+from agent_magics.providers.recorded import RecordingMode
 
 if TYPE_CHECKING:  # it loads httpx
     from agent_magics.providers.wire import Timeouts
@@ -58,6 +66,7 @@ REMEDIES_WITHOUT_RUNTIME = (
     ' run "%agent model pull" for the small demo model (93 MB).'
 )
 
+_ON, _NOT_ON = ("1", "on", "true", "yes"), ("0", "off", "false", "no")
 _PATH_LIKE = re.compile(r"[/\\~.]|[A-Za-z]:[/\\]")
 _USER = re.compile(r"//[^/@]*@")
 
@@ -70,6 +79,8 @@ class Settings(Value):
     `store`: a path or URL. `model`, `session` None: none was named. `compact_model` None: a slot's
     own model summarises it. `context_limit` in tokens, waits in seconds (decision 58). `mcp`: the
     file that names MCP servers, "auto" to look for one, "" for none. `reads_skills`: from folders.
+    `recording_file` None: the one beside the notebook. `recording_strict`: see `RecordedProvider`.
+    `prices` by model spec stand before the listed ones.
     """
 
     store: str
@@ -79,6 +90,12 @@ class Settings(Value):
     context_limit: int | None = None
     mcp: str = AUTO
     reads_skills: bool = True
+    recording: RecordingMode | Literal["off"] = "off"
+    recording_file: str | None = None
+    recording_strict: bool = False
+    max_cost_per_turn: SpendingLimit | None = None
+    max_cost_per_session: SpendingLimit | None = None
+    prices: dict[str, Price] = msgspec.field(default_factory=dict)
     connect_s: float = 10.0
     first_token_s: float = 120.0
     between_tokens_s: float = 60.0
@@ -95,10 +112,16 @@ class Settings(Value):
         context_limit: int | None = None,
         mcp: str | None = None,
         skills: str | None = None,
+        recording: str | None = None,
+        recording_file: str | None = None,
+        recording_strict: bool | None = None,
+        max_cost_per_turn: str | None = None,
+        max_cost_per_session: str | None = None,
+        prices: Mapping[str, object] | None = None,
     ) -> Settings:
         """Read the environment (the process's own by default); arguments that say something win.
 
-        Raises `InputValidation` on a number that can't be used.
+        Raises `InputValidation` on a number or word that can't be used.
         """
         environ = os.environ if environ is None else environ
         return cls(
@@ -113,6 +136,18 @@ class Settings(Value):
             ),
             mcp=_mcp(_set(environ, "AGENT_MAGICS_MCP") if mcp in (None, AUTO) else mcp),
             reads_skills=OFF not in (skills, _set(environ, "AGENT_MAGICS_SKILLS")),
+            recording=_recording(_said(recording) or _set(environ, "AGENT_MAGICS_RECORDING")),
+            recording_file=_said(recording_file) or _set(environ, "AGENT_MAGICS_RECORDING_FILE"),
+            recording_strict=(
+                _switch(environ, "AGENT_MAGICS_RECORDING_STRICT")
+                if recording_strict is None
+                else recording_strict
+            ),
+            max_cost_per_turn=_limit(max_cost_per_turn, environ, "AGENT_MAGICS_MAX_COST_PER_TURN"),
+            max_cost_per_session=_limit(
+                max_cost_per_session, environ, "AGENT_MAGICS_MAX_COST_PER_SESSION"
+            ),
+            prices=read_prices(prices or {}),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),
@@ -455,6 +490,30 @@ def _mcp(text: str | None) -> str:
     """Read the name of the file with MCP servers: "auto" where none is given, "" for off."""
     named = AUTO if text is None else text.strip()
     return "" if named == OFF else named
+
+
+def _recording(word: str | None) -> RecordingMode | Literal["off"]:
+    match word:
+        case None | "off":
+            return "off"
+        case "record" | "replay" | "auto":
+            return word
+        case _:
+            raise InputValidation(
+                f'There is no recording "{word}"; AGENT_MAGICS_RECORDING is off, record, replay or'
+                " auto."
+            )
+
+
+def _limit(text: str | None, environ: Environ, name: str) -> SpendingLimit | None:
+    return SpendingLimit.read(_said(text) or _set(environ, name) or "")
+
+
+def _switch(environ: Environ, name: str) -> bool:
+    word = (_set(environ, name) or "off").lower()
+    if word in _ON or word in _NOT_ON:
+        return word in _ON
+    raise InputValidation(f'{name} is "{word}"; give 1 or 0.')
 
 
 def _tokens(environ: Environ, name: str) -> int | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Annotated, Protocol
+
+import msgspec
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import TokenUsage, Value
@@ -14,6 +16,8 @@ _LIMIT = re.compile(
     r"|(?P<tokens>\d+(?:\.\d+)?)\s*(?P<unit>[km]?)\s*tokens?)\s*",
     re.IGNORECASE,
 )
+_Dollars = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+_CENTS, _LEAST_SHOWN = 0.1, 0.0001
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -32,6 +36,28 @@ class Price(Value):
             fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
         )
         return millionths / 1_000_000
+
+
+def dollars(usd: float) -> str:
+    """Write an amount as people read it: `$3.10`, `$0.004`, and the least as `<$0.0001`."""
+    if round(usd, 3) >= _CENTS:
+        return f"${usd:,.2f}"
+    if usd >= _LEAST_SHOWN:
+        return f"${usd:.2g}"
+    return "<$0.0001" if usd else "$0"
+
+
+def tokens_short(tokens: int) -> str:
+    """Write a number of tokens in three digits: `812`, `88.1 k`, `1.24 M`."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if tokens >= size:
+            return f"{tokens / size:.3g} {unit}"
+    return str(tokens)
+
+
+def percent(share: float) -> str:
+    """Write a share from 0 to 1 as people read it: `71 %`."""
+    return f"{100 * share:.0f} %"
 
 
 class Prices(Protocol):
@@ -78,11 +104,53 @@ class Spent(Value):
         """Input and output together."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def cached_share(self) -> float:
+        """How much of the input was cached, from 0 to 1."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
+
+    @property
+    def price(self) -> str:
+        """Say what it cost: `$3.10`, `not known`, `$3.10 and more` where a part isn't known."""
+        if not self.requests:
+            return ""
+        if not self.priced:
+            return "not known"
+        return dollars(self.usd) + ("" if self.priced == self.requests else " and more")
+
     def plus(self, other: Spent) -> Spent:
         """Add two sums."""
         return Spent(
             **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
         )
+
+
+def read_prices(given: Mapping[str, object]) -> dict[str, Price]:
+    """Read prices by model spec, dollars per million tokens: `[input, output]`, or with `cached`.
+
+    Raises `InputValidation`.
+    """
+    return {spec: _price(spec, numbers) for spec, numbers in given.items()}
+
+
+def _price(spec: str, numbers: object) -> Price:
+    try:
+        return msgspec.convert(numbers, _Numbers).price
+    except (msgspec.ValidationError, ValueError) as error:
+        raise InputValidation(
+            f'The price of "{spec}" is {numbers!r:.60}; write dollars per million tokens as'
+            " [input, output] or [input, output, cached input]."
+        ) from error
+
+
+class _Numbers(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
+
+    @property
+    def price(self) -> Price:
+        return Price(input=self.input, output=self.output, cached=self.cached)
 
 
 class SpendingLimit(Value):
@@ -109,7 +177,7 @@ class SpendingLimit(Value):
     def reached_by(self, spent: Spent) -> str | None:
         """Say which limit a sum has reached; None: there is room left."""
         if self.usd is not None and spent.usd >= self.usd:
-            return f"${spent.usd:,.2f} of ${self.usd:,.2f}"
+            return f"{dollars(spent.usd)} of {dollars(self.usd)}"
         if self.tokens is not None and spent.tokens >= self.tokens:
             return f"{spent.tokens:,} of {self.tokens:,} tokens"
         return None

@@ -125,6 +125,7 @@ USAGE_COLUMNS: Mapping[str, str] = {
     "reasoning_tokens": "Int64",
     "estimated_input_tokens": "Int64",
     "cost_usd": "Float64",
+    "is_replayed": "boolean",
     "duration_ms": "Int64",
     "first_token_ms": "Int64",
 }

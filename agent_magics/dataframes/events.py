@@ -74,6 +74,7 @@ def usage_rows(state: SessionState) -> Iterable[Row]:
             "reasoning_tokens": None if spent.output_tokens is None else spent.reasoning_tokens,
             "estimated_input_tokens": spent.estimated_input_tokens,
             "cost_usd": spent.cost_usd,
+            "is_replayed": spent.is_replayed,
             "duration_ms": spent.duration_ms,
             "first_token_ms": spent.first_token_ms,
         }

@@ -15,14 +15,18 @@ import msgspec
 from agent_magics.settings import PROVIDER_IDS
 
 if TYPE_CHECKING:  # heavy: it comes with the first use
+    from agent_magics.core.ports import Provider
     from agent_magics.core.skills import Skill
     from agent_magics.session.builder import AgentBuilder
 
 
-async def add_extensions(builder: AgentBuilder) -> list[str]:
+async def add_extensions(
+    builder: AgentBuilder, wrapped: Callable[[Provider], Provider]
+) -> list[str]:
     """Register what installed packages add, before all else: tools of the notebook go before.
 
-    Gives what is to be said; plugins that can't start add to it while the agent is built.
+    `wrapped` lets providers be recorded. Gives what is to be said; plugins that can't start add to
+    it while the agent is built.
     """
     # Imports of others' packages take their time, and so does looking for them.
     from agent_magics.session.extensions import load_extensions  # noqa: PLC0415
@@ -39,7 +43,7 @@ async def add_extensions(builder: AgentBuilder) -> list[str]:
             said.append(f'provider "{provider.provider_id}" is left out: there is one so called')
         else:
             taken.add(provider.provider_id)
-            builder.register_model_provider(provider)
+            builder.register_model_provider(wrapped(provider))
     return said
 
 

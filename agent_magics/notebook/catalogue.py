@@ -274,6 +274,11 @@ LEDGER = Command(
         Option(flag="--force", help="write over a file that is there"),
     ),
 )
+COST = Command(
+    name="cost",
+    summary="show it by slot, model and purpose",
+    options=(Option(flag="--df", help="give the requests as a data frame: df = %cost --df"),),
+)
 
 
 class Magic(Value):
@@ -353,6 +358,11 @@ MAGICS = (
         name="ledger",
         about="What happened in this session: every event, nothing is ever taken out.",
         show=LEDGER,
+    ),
+    Magic(
+        name="cost",
+        about="What this session has asked models and what that cost, deleted slots included.",
+        show=COST,
     ),
     Magic(
         name="sessions",

@@ -88,6 +88,7 @@ def run_context(seat: Seat, given: Given) -> None:
     if given.has("--full"):
         say(request_text(session.next_request(slot).request))
         return
-    budget = budget_state(session.context_info(slot), is_exact=somebody_there())
+    info, spent = session.context_info(slot), session.spent(slot)
+    budget = budget_state(info, spent, is_exact=somebody_there())
     text, html = budget_text(budget), budget_html(budget)
     show(text=text, html=html, widget=lambda: seat.views().budget(budget.slot))

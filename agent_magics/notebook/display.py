@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any, Self
 
+from agent_magics.core.money import dollars
 from agent_magics.core.turns import (
     AgentEvent,
     Completed,
@@ -21,6 +22,7 @@ from agent_magics.core.turns import (
     TextChunk,
     ToolEnded,
     ToolStarted,
+    TurnNotice,
     TurnOutcome,
     TurnWarning,
 )
@@ -77,6 +79,8 @@ class AnswerDisplay:
                 self.note(summarised(done))
             case TurnWarning(text=text):
                 self.note(text)
+            case TurnNotice(text=text):
+                self.page.hint(text)
             case SummaryFailed(message=message):
                 self.note(f"No automatic summary was written: {message}")
             case MemoriesChanged() as changed:
@@ -123,15 +127,17 @@ def _page_here() -> Page | Terminal:
 
 
 def footer(reply: Reply, *, is_exact: bool) -> str:
-    """Make the line under an answer: model, slot, tokens, seconds, share of the context.
+    """Make the line under an answer: model, slot, tokens, seconds, price, share of the context.
 
-    Without `is_exact` (nobody there) what differs from run to run is left out: the seconds.
+    Without `is_exact` (nobody there) what differs from run to run is left out: seconds and price.
     """
     parts = [shown_model(reply.model), reply.slot_id]
     if reply.usage:
         parts.append(f"{reply.usage.input_tokens:,} → {reply.usage.output_tokens:,} tokens")
     if is_exact:
         parts.append(f"{reply.duration_s:.1f} s")
+        if reply.cost_usd is not None:
+            parts.append(dollars(reply.cost_usd))
     if reply.context_window:
         is_over = reply.context_tokens > reply.context_threshold > 0
         remedy = ", past the threshold: %compact or %slot new makes room" if is_over else ""

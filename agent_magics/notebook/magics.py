@@ -30,6 +30,7 @@ from agent_magics.notebook.arguments import Given, help_text
 from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context
+from agent_magics.notebook.cost_magic import run_cost
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.kernel_tools.reach import Reach
@@ -55,6 +56,9 @@ COMPACTION_SETTINGS = [
     "context_limit",
 ]
 POLICIES = ["ask", "auto", "never"]
+RECORDING_MODES = ["off", "record", "replay", "auto"]
+SPENDING_SETTINGS = ["max_cost_per_turn", "max_cost_per_session", "prices"]
+RECORDING_SETTINGS = ["recording", "recording_file", "recording_strict"]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,6 +155,39 @@ class AgentMagics(Magics):
         help="Folders that the file tools may use beside the notebook's own.",
     ).tag(config=True)
 
+    recording = traitlets.Enum(
+        ["", *RECORDING_MODES],
+        "",
+        help="record: keep what models answer in a file beside the notebook; replay: ask that file"
+        " and no model; auto: ask models only for what isn't in it. Empty: AGENT_MAGICS_RECORDING,"
+        " else off.",
+    ).tag(config=True)
+    recording_file = traitlets.Unicode(
+        "",
+        help="Path of the recording; empty: AGENT_MAGICS_RECORDING_FILE, else the notebook's own.",
+    ).tag(config=True)
+    recording_strict = traitlets.Bool(
+        None,
+        allow_none=True,
+        help="A replay after other tool results or in other surroundings is an error. None:"
+        " AGENT_MAGICS_RECORDING_STRICT, else no.",
+    ).tag(config=True)
+
+    max_cost_per_turn = traitlets.Unicode(
+        "",
+        help="Spending limit, $0.50 or 200k tokens: a turn ends before the request past it. Empty:"
+        " AGENT_MAGICS_MAX_COST_PER_TURN, else none.",
+    ).tag(config=True)
+    max_cost_per_session = traitlets.Unicode(
+        "",
+        help="The same for all that this session has spent. Empty:"
+        " AGENT_MAGICS_MAX_COST_PER_SESSION, else none.",
+    ).tag(config=True)
+    prices = traitlets.Dict(
+        help="Prices by provider:model, dollars per million tokens: [input, output], or [input,"
+        " output, cached input]. They stand before the listed ones."
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
@@ -176,7 +213,10 @@ class AgentMagics(Magics):
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(
             lambda _: self.seat.forget(stays=True),
-            [*COMPACTION_SETTINGS, "mcp", "memory", "skills", "approval"],
+            [
+                *(*COMPACTION_SETTINGS, *RECORDING_SETTINGS, *SPENDING_SETTINGS),
+                *("mcp", "memory", "skills", "approval"),
+            ],
         )
 
     def attach(self) -> None:
@@ -277,6 +317,13 @@ class AgentMagics(Magics):
         with _one_sentence():
             self._do("memory", line, run_memory)
 
+    @no_var_expand
+    @line_magic
+    @_documented("cost")
+    def cost(self, line: str) -> pd.DataFrame | None:
+        with _one_sentence():
+            return self._do("cost", line, run_cost)
+
     def _do(self, name: str, line: str, run: Callable[[Seat, Given], T]) -> T | None:
         ours = catalogue.magic(name)
         given = ours.read(line)
@@ -302,11 +349,18 @@ class AgentMagics(Magics):
             context_limit=self.context_limit,
             mcp=self.mcp,
             skills=self.skills,
+            recording=self.recording,
+            recording_file=self.recording_file,
+            recording_strict=self.recording_strict,
+            max_cost_per_turn=self.max_cost_per_turn,
+            max_cost_per_session=self.max_cost_per_session,
+            prices=self.prices,
         )
 
     def _callbacks(self) -> tuple[tuple[str, Callable[[Any], None]], ...]:
         return (
             ("pre_run_cell", self.seat.approver.cell_begins),
+            ("pre_run_cell", self.seat.recording.cell_begins),
             ("post_run_cell", self.seat.approver.cell_ends),
             ("post_run_cell", self.seat.failures.note),
         )

@@ -22,11 +22,17 @@ if TYPE_CHECKING:  # heavy: it comes with the first use
 class ModelChoice:
     """Keeps which name holds, where `%agent model` came after it, and why no model was found.
 
-    `named` reads the name that stands in the settings now. `trouble`: why there is no model.
+    `named` reads the name that stands in the settings now, `recorded` gives the recorded model that
+    a name means (see `Recording.model_for`). `trouble`: why there is no model.
     """
 
-    def __init__(self, named: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        named: Callable[[], str | None],
+        recorded: Callable[[str | None], str | None] = lambda _: None,
+    ) -> None:
         self.named = named
+        self._recorded = recorded
         self.trouble: ModelError | None = None
         self._applied: str | None = None
         self._found: tuple[str | None, str] | None = None
@@ -36,11 +42,18 @@ class ModelChoice:
         """Tell whether another name stands in the settings than the one that was applied."""
         return self.named() != self._applied
 
+    async def resolved(self, name: str | None) -> str:
+        """Give the whole spec of a model that is named, or of the one there is.
+
+        A recording that has one goes before whoever could be asked. Raises `ModelError`.
+        """
+        return self._recorded(name) or (await resolve_model(name, environ=os.environ)).spec
+
     async def find(self) -> str:
         """Find the model that the settings mean; raises `ModelError`, which is remembered."""
         named = self.named()
         try:
-            spec = (await resolve_model(named, environ=os.environ)).spec
+            spec = await self.resolved(named)
         except ModelError as error:
             self.trouble = error
             raise

@@ -19,6 +19,8 @@ MEGABYTE = 1_000_000
 def list_models(seat: Seat) -> None:
     """Say which model is used, which others can be asked, and how to choose one."""
     say(f"in use: {in_use(seat)}")
+    if seat.recording.shown:
+        say(seat.recording.shown)
     lines = seat.bridge.run(lambda: reachable(os.environ))
     seat.seen_models = tuple(info.spec for line in lines for info in line.models)
     width = max(len(line.provider) for line in lines)

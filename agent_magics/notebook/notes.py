@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 
 from agent_magics.context.budget import ContextInfo, Limits
+from agent_magics.core.money import Spent, percent, tokens_short
 
 LEAST_SHOWN_FACTOR = 1.005
+NOTHING_SPENT = Spent()
 
 
-def budget_notes(info: ContextInfo, *, is_exact: bool) -> tuple[str, ...]:
-    """Write the lines under a budget; without `is_exact` they hold no time."""
+def budget_notes(
+    info: ContextInfo, spent: Spent = NOTHING_SPENT, *, is_exact: bool
+) -> tuple[str, ...]:
+    """Write the lines under a budget; without `is_exact` they hold no time and no price."""
     notes = [_source(info), _limits(info.limits), _room(info), _clipped(info)]
-    return tuple(filter(None, [*notes, _compaction(info, is_exact=is_exact)]))
+    notes += [_compaction(info, is_exact=is_exact), _spent(spent, is_exact=is_exact)]
+    return tuple(filter(None, notes))
 
 
 def _source(info: ContextInfo) -> str:
@@ -67,6 +72,22 @@ def _compaction(info: ContextInfo, *, is_exact: bool) -> str:
         f" {info.tokens_before or 0:,} → {info.tokens_after or 0:,} tokens, {behind}"
         " · undo: %compact --undo"
     )
+
+
+def _spent(spent: Spent, *, is_exact: bool) -> str:
+    if not spent.requests:
+        return ""
+    lost = f"{spent.uncounted:,} request{'' if spent.uncounted == 1 else 's'} not counted"
+    if spent.uncounted == spent.requests:
+        return f"spent in this slot: not known, {lost}"
+    cached = f" ({percent(spent.cached_share)} cached)" if spent.cached_tokens else ""
+    parts = [
+        f"{tokens_short(spent.input_tokens)} in{cached}",
+        f"{tokens_short(spent.output_tokens)} out",
+        spent.price if is_exact and spent.priced else "",
+        lost if spent.uncounted else "",
+    ]
+    return f"spent in this slot: {', '.join(filter(None, parts))}"
 
 
 def _time(at: datetime | None) -> str:

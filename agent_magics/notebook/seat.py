@@ -35,6 +35,7 @@ from agent_magics.notebook.failures import Failures
 from agent_magics.notebook.host import execution_token, notebook_folder
 from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
+from agent_magics.notebook.recording import Recording
 from agent_magics.notebook.rerun import is_same_cell, maker_of
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.tools import tools_in
@@ -44,7 +45,6 @@ from agent_magics.settings import (
     Settings,
     model_label,
     providers_for,
-    resolve_model,
 )
 
 if TYPE_CHECKING:  # heavy: they come with the first use
@@ -125,7 +125,8 @@ class Seat:
         self._compaction = compaction
         self._left: str | None = None
         self._went_back_in: str | None = None
-        self._model = ModelChoice(lambda: settings().model)
+        self.recording = Recording(settings)
+        self._model = ModelChoice(lambda: settings().model, self.recording.model_for)
         self._is_elsewhere = False
         self._news: list[str] = []
         self._agent: Agent | None = None
@@ -168,9 +169,7 @@ class Seat:
         if self.opened is None:
             found = self._glance()
             stored = found.model if found else None
-            return self.bridge.run(
-                lambda: resolve_model(self._model.named() or stored, environ=os.environ)
-            ).spec
+            return self.bridge.run(lambda: self._model.resolved(self._model.named() or stored))
         if self._model.is_missing(self.session()):
             self.bridge.run(self._find_again)
         return self.session().model
@@ -215,7 +214,7 @@ class Seat:
 
         Raises `ModelError` where no provider answers for it.
         """
-        return self.bridge.run(lambda: resolve_model(name, environ=os.environ)).spec
+        return self.bridge.run(lambda: self._model.resolved(name))
 
     def slot_names(self) -> tuple[str, ...]:
         """Name the slots, for completion; none while the session isn't open."""
@@ -266,7 +265,8 @@ class Seat:
     def greeting(self) -> str:
         """Say in one line which model and session this notebook has; asks no network (D 59)."""
         found = self._glance()
-        named = self._model.named() or (found.model if found else None)
+        stored = found.model if found else None
+        named = self._model.named() or stored or self.recording.default_model
         model = model_label(os.environ, named)
         return f"agent_magics · {model} · {self._session_line(found)} · {GREETING_HELP}"
 
@@ -288,10 +288,10 @@ class Seat:
             if default == NO_MODEL:
                 builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
-                builder.register_model_provider(provider)
+                builder.register_model_provider(self.recording.wrapped(provider))
             builder.register_approver(self.approver)
             offer_kernel(builder, self.shell, self.reach, self._notebook_folder)
-            said = await add_extensions(builder)
+            said = await add_extensions(builder, self.recording.wrapped)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
@@ -306,7 +306,7 @@ class Seat:
     async def _config(self, settings: Settings, model: str) -> AgentConfig:
         writer = settings.compact_model
         if writer is not None:
-            writer = (await resolve_model(writer, environ=os.environ)).spec
+            writer = await self._model.resolved(writer)
         return AgentConfig(
             default_model=model,
             compact_model=writer,
@@ -314,6 +314,9 @@ class Seat:
             approval=self.reach().approval,
             context_limit=settings.context_limit,
             memory_extraction=self.remembers(),
+            max_cost_per_turn=settings.max_cost_per_turn,
+            max_cost_per_session=settings.max_cost_per_session,
+            prices=settings.prices,
         )
 
     @property
@@ -349,11 +352,11 @@ class Seat:
         self.session()
 
         async def choose() -> str:
-            choice = await resolve_model(spec, environ=os.environ)
+            whole = await self._model.resolved(spec)
             session = await self._opened()
-            await session.set_model(choice.spec)
+            await session.set_model(whole)
             self._model.chosen(session)
-            return choice.spec
+            return whole
 
         return self.bridge.run(choose)
 

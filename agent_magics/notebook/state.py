@@ -13,6 +13,7 @@ import msgspec
 
 from agent_magics.context.budget import PARTS, ContextInfo
 from agent_magics.core.messages import Value
+from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
 from agent_magics.notebook.notes import budget_notes
 from agent_magics.settings import shown_model
@@ -98,6 +99,7 @@ class Session(Protocol):
     def current_slot(self) -> str: ...
     def list_slots(self) -> Sequence[SlotMeta]: ...
     def context_info(self, slot: str | None = None) -> ContextInfo: ...
+    def spent(self, slot: str | None = None) -> Spent: ...
     def running(self) -> Mapping[str, object]: ...
 
 
@@ -118,7 +120,7 @@ def state_of(session: Session) -> SessionState:
         is_readonly=session.is_readonly,
         current=current,
         slots=slot_states(session.list_slots()),
-        budget=budget_state(session.context_info(current)),
+        budget=budget_state(session.context_info(current), session.spent(current)),
         running=tuple(sorted(session.running())),
     )
 
@@ -139,10 +141,11 @@ def slot_states(slots: Sequence[SlotMeta]) -> tuple[SlotState, ...]:
     return tuple(made)
 
 
-def budget_state(info: ContextInfo, *, is_exact: bool = True) -> BudgetState:
+def budget_state(info: ContextInfo, spent: Spent, *, is_exact: bool = True) -> BudgetState:
     """Put a context info into the views' shape; parts without tokens are left out.
 
-    Without `is_exact` (nobody there) what differs from run to run is left out: the time.
+    `spent` is what the slot's own requests cost. Without `is_exact` (nobody there) what differs
+    from run to run is left out: the time, and the price.
     """
     checkpoint = None
     if info.checkpoint_id is not None:
@@ -163,7 +166,7 @@ def budget_state(info: ContextInfo, *, is_exact: bool = True) -> BudgetState:
             PartState(name=name, tokens=info.parts[name]) for name in PARTS if info.parts.get(name)
         ),
         checkpoint=checkpoint,
-        notes=budget_notes(info, is_exact=is_exact),
+        notes=budget_notes(info, spent, is_exact=is_exact),
     )
 
 

@@ -153,7 +153,8 @@ class Views:
         return [*([self._tabs] if self._tabs else []), *self._budgets.values()]
 
     def _budget_of(self, slot_id: str) -> dict[str, Any]:
-        budget = budget_state(self._session.context_info(slot_id))
+        session = self._session
+        budget = budget_state(session.context_info(slot_id), session.spent(slot_id))
         return {"budget": msgspec.to_builtins(budget)}
 
     def _heard(self, message: object) -> None:

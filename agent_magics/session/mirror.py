@@ -48,6 +48,7 @@ class Mirror:
         self.held: set[str] = set()
         self.current_uid: str = self._current_or_anchor(state.row.current_slot_uid)
         self.spent = Spent()
+        self.spent_by_slot: defaultdict[str | None, Spent] = defaultdict(Spent)
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         self._views: dict[str, View] = {}
         self._gauges: dict[str, Gauge] = {}
@@ -181,7 +182,11 @@ class Mirror:
                 case Usage():
                     if event.slot_uid in self._gauges:
                         self._gauges[event.slot_uid].learn(event.payload)
-                    self.spent = self.spent.plus(spent_for(event.payload))
+                    spent = spent_for(event.payload)
+                    self.spent = self.spent.plus(spent)
+                    self.spent_by_slot[event.slot_uid] = self.spent_by_slot[event.slot_uid].plus(
+                        spent
+                    )
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
                     if key == "context_compaction" and event.slot_uid is not None:

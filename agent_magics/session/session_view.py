@@ -11,6 +11,7 @@ from agent_magics.core.approval import ApprovalPolicy, policy_for
 from agent_magics.core.events import LedgerEvent, Origin
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Message
+from agent_magics.core.money import Spent
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.dataframes.frames import Frames
@@ -21,6 +22,7 @@ from agent_magics.session.loop import background_loop, run
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn
+from agent_magics.session.spending import Spending, spending_of
 
 T = TypeVar("T")
 
@@ -96,6 +98,16 @@ class SessionView:
     def next_request(self, slot: str | None = None) -> Draught:
         """Give the request that would be sent now, before the next user message."""
         return self._draught(slot)
+
+    def spent(self, slot: str | None = None) -> Spent:
+        """Sum what a slot's own requests have cost (decision 42)."""
+        mirror = self._desk.mirror
+        return self._read(lambda: mirror.spent_by_slot.get(mirror.slot(slot).uid, Spent()))
+
+    def spending(self) -> tuple[Spending, ...]:
+        """Sum the session's requests by slot, model and purpose, deleted slots included."""
+        mirror = self._desk.mirror
+        return self._read(lambda: spending_of(mirror.events, mirror.slots))
 
     def fates(self, slot: str | None = None) -> dict[int, str]:
         """Tell of every spoken seq of a slot's lineage whether the model sees it.

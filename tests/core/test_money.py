@@ -6,7 +6,15 @@ import pytest
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import TokenUsage
-from agent_magics.core.money import KnownPrices, Price, SpendingLimit, Spent
+from agent_magics.core.money import (
+    KnownPrices,
+    Price,
+    SpendingLimit,
+    Spent,
+    dollars,
+    read_prices,
+    tokens_short,
+)
 
 USAGE = TokenUsage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
 
@@ -91,3 +99,66 @@ def test_sums_add_every_part() -> None:
     )
     both = one.plus(one)
     assert all(getattr(both, f) == 2 * getattr(one, f) for f in one.__struct_fields__)
+
+
+@pytest.mark.req("N13")
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0, "$0"),
+        (0.00001, "<$0.0001"),
+        (0.004, "$0.004"),
+        (0.0163, "$0.016"),
+        (0.09999, "$0.10"),
+        (3.1, "$3.10"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_an_amount_is_shown_in_the_digits_that_count(usd: float, text: str) -> None:
+    """Little money is not nothing."""
+    assert dollars(usd) == text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [(0, "0"), (999, "999"), (1_000, "1 k"), (88_049, "88 k"), (1_240_332, "1.24 M")],
+)
+def test_many_tokens_are_shown_in_three_digits(tokens: int, text: str) -> None:
+    """As people say them."""
+    assert tokens_short(tokens) == text
+
+
+@pytest.mark.req("N13", "P7")
+@pytest.mark.parametrize(
+    ("spent", "price"),
+    [
+        (Spent(), ""),
+        (Spent(requests=2), "not known"),
+        (Spent(requests=2, priced=2, usd=0.5), "$0.50"),
+        (Spent(requests=2, priced=1, usd=0.5), "$0.50 and more"),
+        (Spent(requests=1, priced=1), "$0"),
+    ],
+    ids=["nobody asked", "no price", "whole", "a part", "free"],
+)
+def test_a_price_says_how_much_of_it_is_known(spent: Spent, price: str) -> None:
+    """Free is known, and unknown isn't free."""
+    assert spent.price == price
+
+
+@pytest.mark.req("P7")
+def test_prices_are_read_as_lists_of_numbers() -> None:
+    """Input, output, and cached input where it has a price of its own."""
+    assert read_prices({"a:b": [1, 2.5], "c:d": (1, 2, 0.1)}) == {
+        "a:b": Price(input=1.0, output=2.5),
+        "c:d": Price(input=1.0, output=2.0, cached=0.1),
+    }
+
+
+@pytest.mark.req("P7")
+@pytest.mark.parametrize(
+    "numbers", [[1], [1, 2, 3, 4], [-1, 2], ["1", 2], "12", None, {"input": 1}, [float("nan"), 1]]
+)
+def test_a_price_that_cannot_be_read_says_how_it_is_written(numbers: object) -> None:
+    """One sentence that names the model."""
+    with pytest.raises(InputValidation, match=r'The price of "a:b" is .*\[input, output\]'):
+        read_prices({"a:b": numbers})

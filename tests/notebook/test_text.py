@@ -13,6 +13,7 @@ import pytest
 from agent_magics.context.budget import ContextInfo, Limits
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.messages import Assistant, Image, System, Text, ToolCall, ToolResult, User
+from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode
 from agent_magics.notebook.state import SessionState, session_state, slot_states, state_of
 from agent_magics.notebook.text import (
@@ -112,6 +113,16 @@ class Churn:
             last_measured=65_210,
         )
 
+    def spent(self, slot: str | None = None) -> Spent:
+        return Spent(
+            requests=31,
+            input_tokens=1_240_000,
+            cached_tokens=880_400,
+            output_tokens=88_000,
+            usd=3.1,
+            priced=31,
+        )
+
     def running(self) -> dict[str, object]:
         return {"option-a": object()}
 
@@ -173,6 +184,7 @@ def test_the_budget_is_listed_by_part() -> None:
             "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it"
             " · undo: %compact --undo"
         ),
+        "spent in this slot: 1.24 M in (71 % cached), 88 k out, $3.10",
     ]
 
 

@@ -1,0 +1,103 @@
+"""`%cost`: what a session has spent, by slot, model and purpose (N6, N13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from agent_magics.core.money import Spent, percent
+from agent_magics.notebook.arguments import Given
+from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.showing import say, show
+from agent_magics.settings import shown_model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agent_magics.session.spending import Spending
+
+HEAD = ("slot", "model", "for", "requests", "input", "cached", "output", "cost")
+_NUMBERS_FROM = HEAD.index("requests")
+_PURPOSES = {"turn": "", "memory": "memories"}
+
+Row = tuple[str, ...]
+
+
+def run_cost(seat: Seat, given: Given) -> pd.DataFrame | None:
+    """Show what was spent; with `--df` give a frame, a row a request."""
+    session = seat.session()
+    if given.has("--df"):
+        return session.frames.usage()
+    spending = session.spending()
+    if not spending:
+        say("This session has asked no model yet.")
+        return None
+    rows = cost_rows(spending)
+    show(text=cost_text(rows), html=cost_html(rows))
+    return None
+
+
+def cost_rows(spending: Sequence[Spending]) -> list[Row]:
+    """Write a row each, and their sum where there are several; cells as in `HEAD`."""
+    rows = [
+        (
+            _slot(each),
+            shown_model(each.model),
+            _PURPOSES.get(each.purpose, each.purpose),
+            *_numbers(each.spent),
+        )
+        for each in spending
+    ]
+    if len(rows) > 1:
+        whole = Spent()
+        for each in spending:
+            whole = whole.plus(each.spent)
+        rows.append(("all", "", "", *_numbers(whole)))
+    return rows
+
+
+def cost_text(rows: Sequence[Row]) -> str:
+    """Show the rows under their heads, columns of numbers to the right."""
+    table = [HEAD, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(HEAD))]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if column >= _NUMBERS_FROM else f"{cell:<{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    )
+
+
+def cost_html(rows: Sequence[Row]) -> str:
+    """Make a table that needs no script and no style sheet."""
+    head = "".join(f"<th>{name}</th>" for name in HEAD)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _slot(each: Spending) -> str:
+    if each.slot is None:
+        return "(session)"
+    return f"{each.slot} (deleted)" if each.is_deleted else each.slot
+
+
+def _numbers(spent: Spent) -> Row:
+    asked = [f"{spent.requests:,}"] if spent.requests else []
+    replayed = [f"{spent.replayed:,} replayed"] if spent.replayed else []
+    requests = " + ".join(asked + replayed)
+    if spent.uncounted:
+        requests += f" ({spent.uncounted:,} not counted)"
+    if spent.requests == spent.uncounted:
+        unknown = "not known" if spent.requests else ""
+        return (requests, unknown, "", unknown, unknown)
+    return (
+        requests,
+        f"{spent.input_tokens:,}",
+        percent(spent.cached_share) if spent.cached_tokens else "",
+        f"{spent.output_tokens:,}",
+        spent.price,
+    )
