@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import logging
-import sqlite3
 import threading
-from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
+from agent_magics.context.tokens import FRAME_TOKENS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget
-from agent_magics.core.messages import Assistant, Message, TokenUsage, User, text_of
+from agent_magics.core.messages import Assistant, TokenUsage
 from agent_magics.core.turns import Completed
-from agent_magics.session.session import Session
+from agent_magics.notebook.state import state_of
+from tests.session.filling import (
+    LONG,
+    SMALL,
+    SUMMARY,
+    asked_for_summaries,
+    filled,
+    sql,
+    summary,
+    texts,
+)
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
-
-LONG = "They talked about the price of trains in May, at length. " * 22  # about 310 tokens
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
-SMALL: dict[str, Any] = {
-    "context_limit": 4_000,
-    "compaction": CompactionConfig(reserve_tokens=2_000, keep_recent_tokens=300),
-}
-
-
-def summary(text: str = SUMMARY, **more: Any) -> dict[str, Any]:
-    return {"text": text, "purpose": "compaction", **more}
-
-
-async def filled(bench: Bench, *steps: Any, turns: int = 3, **how: Any) -> Session:
-    """Make a session "s" of some turns of about 620 tokens each."""
-    answers = [f"{LONG} answer {n}" for n in range(turns)]
-    settings = {"session_id": "s", **SMALL, **how}
-    session = await bench.session(*answers, *steps, **settings)
-    for n in range(turns):
-        await session.submit_turn(f"{LONG} prompt {n}")
-    return session
-
-
-def texts(messages: tuple[Message, ...]) -> list[str]:
-    return [text_of(m.content) for m in messages if isinstance(m, User | Assistant)]
-
-
-def asked_for_summaries(bench: Bench) -> int:
-    return [request.purpose for request in bench.provider.requests].count("compaction")
-
-
-def sql(bench: Bench, statement: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(bench.path, isolation_level=None)) as ledger:
-        return ledger.execute(statement, values).fetchall()
-
 
 # § 20.1 budget
 
@@ -276,3 +251,66 @@ def test_private_state_goes_back_only_to_the_model_that_made_it(bench: Bench) ->
             assert [reasoning.text for reasoning in private if reasoning] == kept
 
     asyncio.run(scene())
+
+
+# § 21, the statements that no test above names
+
+
+@pytest.mark.req("C18", "C20.10")
+def test_the_trigger_and_all_that_shows_numbers_use_one_budget(bench: Bench) -> None:
+    """What `%context` and the views show is what the trigger compares, to the token."""
+
+    async def scene() -> None:
+        session = await filled(bench, summary(), "fine")
+        info = session.context_info()
+        budget = state_of(session).budget
+        assert budget is not None
+        assert (budget.used, budget.threshold) == (info.used, info.limits.threshold)
+        weighing = {name: tokens for name, tokens in info.parts.items() if tokens}
+        assert {part.name: part.tokens for part in budget.parts} == weighing
+        prompt = "word " * (info.limits.threshold - info.used)
+        await session.submit_turn(prompt)
+        added = session.history()[-2].tokens + FRAME_TOKENS
+        made = session.context_info()
+        assert made.tokens_before == info.used + added > made.limits.threshold
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C4", "C20.2", "C20.12")
+def test_no_share_of_the_window_compacts_or_trims_anything(bench: Bench) -> None:
+    """At 70 and at 90 percent nothing happens: one formula, reserve and window, and no other."""
+    reserve = CompactionConfig(reserve_tokens=60, keep_recent_tokens=300)
+
+    async def scene() -> None:
+        settings: dict[str, Any] = {"compaction": reserve, "context_limit": 4_000}
+        session = await filled(bench, *["ok"] * 40, summary(), turns=4, **settings)
+        shares: list[float] = []
+        while session.context_info().used + 60 < 3_940:
+            await session.submit_turn("word " * 40)
+            info = session.context_info()
+            shares.append(info.used / info.limits.window)
+            assert len(session.messages()) == 2 * len(session.turns())
+        assert asked_for_summaries(bench) == 0
+        assert info.checkpoint_id is None
+        assert {round(share, 1) for share in shares} >= {0.7, 0.8, 0.9, 1.0}
+        await session.submit_turn("word " * 100)
+        assert asked_for_summaries(bench) == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C20.12")
+def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
+    """The trigger's question is asked in one place, and only two places begin a compaction."""
+    asking: dict[str, set[str]] = {"should_compact": set(), "compactor.compact": set()}
+    for path in (root / "agent_magics").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                for name, places in asking.items():
+                    if ast.unparse(node.func).endswith(name):
+                        places.add(path.relative_to(root / "agent_magics").as_posix())
+    assert asking == {
+        "should_compact": {"session/fitting.py"},
+        "compactor.compact": {"session/fitting.py", "session/session.py"},
+    }
