@@ -424,6 +424,7 @@ class Desk:
 
     async def _steer(self, turn: RunningTurn, text: str) -> None:
         content = UserInput.of(text).content
+        await turn.has_begun.wait()  # what steers a turn stands behind its prompt
         if self.running.get(turn.slot_uid) is not turn:
             raise InputValidation("The turn has ended; ask in a new one.")
         message = UserMessage(content=content, is_steering=True)

@@ -99,6 +99,7 @@ class RunningTurn:
         self.said: list[str] = []
         self.stop_wanted = asyncio.Event()
         self.abandon_wanted = asyncio.Event()
+        self.has_begun = asyncio.Event()  # its prompt is recorded
         self._clock = clock
         self._steer = steer
         self._on_event = on_event
@@ -192,6 +193,7 @@ class RunningTurn:
             case Panicked(error=error):
                 self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
         self._outcome.set_result(outcome)
+        self.has_begun.set()
         self._arrived.set()
 
 

@@ -107,7 +107,6 @@ class TurnRun:
     last_text: str = ""
     last_seq: int | None = None
     began_s: float = 0.0
-    has_begun: bool = False
     has_ended: bool = False
     tally: Tally = field(init=False)
     listening: Listening = field(init=False)
@@ -157,7 +156,7 @@ class TurnRun:
         called = [SystemMessage(text=skill.prompt_template, note="skill") for skill in self.skills]
         message = UserMessage(content=given.content, origin=self.origin)
         await self._record([*called, message], title=self.title)
-        self.has_begun = True
+        self.turn.has_begun.set()
         priced = self.recorder.is_priced(self.model.provider, self.model.name)
         unheld = self.tally.warning(self.model.spec, is_priced=priced)
         if unheld:
@@ -166,7 +165,7 @@ class TurnRun:
 
     async def _told(self, outcome: TurnOutcome) -> TurnOutcome:
         """Tell the plugins that the turn has ended; one that says no makes it fail (§ 6.8)."""
-        if not self.has_begun:
+        if not self.turn.has_begun.is_set():
             return outcome
         error = outcome.error if isinstance(outcome, Failed | Panicked) else None
         ending = TurnEnding(
@@ -319,7 +318,7 @@ class TurnRun:
 
     async def _close_after(self, error: Exception) -> None:
         """Record that the turn failed, unless that is recorded or the store is what fails."""
-        if not self.has_begun or self.has_ended or isinstance(error, StoreError):
+        if not self.turn.has_begun.is_set() or self.has_ended or isinstance(error, StoreError):
             return
         try:
             await self._record([self._ending("failed", detail_of(error))], ends_draft=True)
