@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -24,6 +25,12 @@ PARTS = (
     "user_input",
     "media",
 )
+PARTS_OF_SHARES = {
+    "system": ("system", "skills", "memories", "dynamic"),
+    "history": ("summary", "history", "user_input", "media"),
+    "tools": ("tools",),
+    "tool_results": ("tool_results",),
+}
 
 
 class Limits(Value):
@@ -39,12 +46,21 @@ class Limits(Value):
     configured_keep: int
 
 
+class Share(Value):
+    """One share of a slot's budget and what the next request uses of it, in tokens (C16)."""
+
+    name: str
+    used: int
+    tokens: int
+
+
 class ContextInfo(Value):
     """What `%context` shows of a slot's next request (C18), the numbers that the trigger uses.
 
     `parts` has every key of `PARTS` and sums to `used` where `source` is "estimated".
     `factor` is what this model's servers taught us to multiply estimates by (parts have it in);
     `estimate` is the sum without it. `last_measured` is the server's count of the last request.
+    `shares` are those of the slot's budget: only the one of tool results acts (decision 29).
     `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`, `reason`, `compacted_at`: of the
     active checkpoint, None where there is none; `turns_behind` are those it stands for, and where
     `is_turn_cut` also the beginning of the next (decision 35).
@@ -69,6 +85,7 @@ class ContextInfo(Value):
     compacted_at: datetime | None = None
     turns_behind: int = 0
     is_turn_cut: bool = False
+    shares: tuple[Share, ...] = ()
 
 
 def limits_for(
@@ -120,6 +137,18 @@ def shares_for(slot: SlotConfig, limits: Limits) -> ContextBudget:
     Only the share of tool results acts (C16); the others are shown.
     """
     return slot.budget or ContextBudget.auto(limits.window)
+
+
+def shares_used(parts: Mapping[str, int], budget: ContextBudget) -> tuple[Share, ...]:
+    """Tell what the parts of a request use of each share; every part counts to one (C16)."""
+    return tuple(
+        Share(name=name, used=sum(parts.get(part, 0) for part in within), tokens=tokens)
+        for (name, within), tokens in zip(
+            PARTS_OF_SHARES.items(),
+            (budget.system, budget.history, budget.tools, budget.tool_results),
+            strict=True,
+        )
+    )
 
 
 def _configured_reserve(window: int, config: AgentConfig, slot: SlotConfig) -> int:

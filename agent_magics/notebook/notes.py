@@ -15,7 +15,7 @@ def budget_notes(
     info: ContextInfo, spent: Spent = NOTHING_SPENT, *, is_exact: bool
 ) -> tuple[str, ...]:
     """Write the lines under a budget; without `is_exact` they hold no time and no price."""
-    notes = [_source(info), _limits(info.limits), _room(info), _clipped(info)]
+    notes = [_source(info), _limits(info.limits), _shares(info), _room(info), _clipped(info)]
     notes += [_compaction(info, is_exact=is_exact), _spent(spent, is_exact=is_exact)]
     return tuple(filter(None, notes))
 
@@ -36,6 +36,15 @@ def _limits(limits: Limits) -> str:
     reserve = _capped(limits.reserve, limits.configured_reserve)
     keep = _capped(limits.keep, limits.configured_keep)
     return f"reserve: {reserve} · newest turns kept as they are: {keep}"
+
+
+def _shares(info: ContextInfo) -> str:
+    """Say what is used of each share; tool results alone are shortened to theirs (C16)."""
+    used = " · ".join(
+        f"{share.name.replace('_', ' ')} {share.used:,} of {share.tokens:,}"
+        for share in info.shares
+    )
+    return f"shares: {used}" if used else ""
 
 
 def _capped(acts: int, configured: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agent_magics.context.budget import ContextInfo, Limits, limits_for, shares_for
+from agent_magics.context.budget import ContextInfo, Limits, limits_for, shares_for, shares_used
 from agent_magics.context.clipping import clip_results
 from agent_magics.context.projection import Projection, bounds_of, project, repair
 from agent_magics.context.prompt import (
@@ -299,6 +299,7 @@ class RequestBuilder:
             factor=factor,
             estimate=sum(weights.values()),
             last_measured=gauge.last_measured(model.spec),
+            shares=shares_used(parts, shares_for(slot.config, limits)),
         )
 
     def _about(self, slot: Slot, active: Checkpoint | None) -> dict[str, Any]:

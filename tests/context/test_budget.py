@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_magics.context.budget import Limits, limits_for, shares_for, should_compact
+from agent_magics.context.budget import (
+    PARTS,
+    Limits,
+    Share,
+    limits_for,
+    shares_for,
+    shares_used,
+    should_compact,
+)
 from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.slots import ContextBudget, SlotConfig
@@ -146,3 +154,32 @@ def test_a_slot_without_a_budget_shares_the_window_in_proportion() -> None:
     limits = limits_for(64_000, config(), SlotConfig())
     assert shares_for(SlotConfig(), limits).tool_results == 10_000
     assert shares_for(SlotConfig(budget=ContextBudget(tool_results=3)), limits).tool_results == 3
+
+
+@pytest.mark.req("S15")
+def test_a_budget_has_the_seeds_shares_and_any_window_is_shared_out_alike() -> None:
+    """8k, 80k, 10k, 20k and 10k are 128k; `auto` keeps their proportions."""
+    assert ContextBudget() == ContextBudget(
+        system=8_000, history=80_000, tools=10_000, tool_results=20_000, reserve=10_000
+    )
+    assert ContextBudget.auto(128_000) == ContextBudget()
+    assert ContextBudget.auto(8_000) == ContextBudget(
+        system=500, history=5_000, tools=625, tool_results=1_250, reserve=625
+    )
+    with pytest.raises(InputValidation, match="context_window is 0"):
+        ContextBudget.auto(0)
+
+
+@pytest.mark.req("C16", "S15")
+def test_every_part_is_counted_to_one_share() -> None:
+    """What a request weighs is what its shares use together."""
+    parts = {name: 10**at for at, name in enumerate(PARTS)}
+    shares = shares_used(parts, ContextBudget(system=1, history=2, tools=3, tool_results=4))
+    assert sum(share.used for share in shares) == sum(parts.values())
+    assert [(share.name, share.tokens) for share in shares] == [
+        ("system", 1),
+        ("history", 2),
+        ("tools", 3),
+        ("tool_results", 4),
+    ]
+    assert shares[3] == Share(name="tool_results", used=parts["tool_results"], tokens=4)

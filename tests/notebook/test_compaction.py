@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_magics.context.budget import ContextInfo, Limits
+from agent_magics.context.budget import ContextInfo, Limits, Share
 from agent_magics.context.prompt import SUMMARY_HEADINGS
-from agent_magics.core.errors import NothingHelped, FixedContextExceedsBudget, InputValidation
+from agent_magics.core.errors import FixedContextExceedsBudget, InputValidation, NothingHelped
 from agent_magics.core.turns import AgentEvent, SummaryFailed, SummaryWritten
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.notes import budget_notes
@@ -326,6 +326,17 @@ def test_the_notes_of_a_budget(facts: dict[str, Any], notes: list[str]) -> None:
     info = msgspec.structs.replace(INFO, **facts)
     first, *others = notes
     assert list(budget_notes(info, is_exact=False)) == [first, LIMITS, *others]
+
+
+@pytest.mark.req("C16")
+def test_the_notes_tell_what_is_used_of_each_share() -> None:
+    """Beside the limits, in the words of the parts."""
+    shares = (
+        Share(name="history", used=1_764, tokens=5_000),
+        Share(name="tool_results", used=0, tokens=1_250),
+    )
+    notes = budget_notes(msgspec.structs.replace(INFO, shares=shares), is_exact=False)
+    assert notes[2] == "shares: history 1,764 of 5,000 · tool results 0 of 1,250"
 
 
 @pytest.mark.req("C18")

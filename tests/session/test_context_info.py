@@ -12,7 +12,7 @@ from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import Usage
-from agent_magics.core.slots import DeriveStrategy, Focused
+from agent_magics.core.slots import ContextBudget, DeriveStrategy, Focused
 from agent_magics.core.turns import Completed, ContextCompacted
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
@@ -71,6 +71,31 @@ def test_each_number_is_told(bench: Bench) -> None:
         assert info.remaining == limits.threshold - info.used
         assert info.source == "estimated"
         assert (info.checkpoint_id, info.degraded, info.tokens_before) == (None, None, None)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C16", "S15", "dec29")
+def test_each_share_and_its_use_are_told(bench: Bench) -> None:
+    """The window's proportions, or the slot's own budget, beside what the next request uses."""
+
+    async def scene() -> None:
+        calling = {"calls": [{"name": "look"}]}
+        session = await bench.session(calling, LONG, tools=[look], context_limit=8_000)
+        await session.submit_turn(LONG)
+        info = session.context_info()
+        shares = {share.name: share for share in info.shares}
+        assert {name: share.tokens for name, share in shares.items()} == {
+            "system": 500,
+            "history": 5_000,
+            "tools": 625,
+            "tool_results": 1_250,
+        }
+        assert shares["history"].used == info.parts["history"] > 500
+        assert shares["tool_results"].used == info.parts["tool_results"] > 0
+        assert sum(share.used for share in info.shares) == info.used
+        await session.configure_slot("default", budget=ContextBudget(tool_results=3))
+        assert session.context_info().shares[-1].tokens == 3
 
     asyncio.run(scene())
 
