@@ -317,3 +317,15 @@ class SessionStorage(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Restoring(Protocol):
+    """A session storage that can take in a whole session: what an import needs of it."""
+
+    async def restore(self, state: SessionState) -> None:
+        """Store a session with the seqs it has, or nothing of it; nobody holds it then.
+
+        Raises `InputValidation` where there is a session of its id, or on what can't be stored.
+        """
+        ...

@@ -30,7 +30,7 @@ _DISOWN = (
     "UPDATE sessions SET owner_pid=NULL, owner_host=NULL, owner_since=NULL"
     " WHERE session_id=? AND epoch=?"
 )
-_APPEND = (
+APPEND = (
     "INSERT INTO events"
     " (session_id, seq, slot_uid, turn_id, kind, payload, tokens, created_at)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -74,6 +74,12 @@ def owned(raw: sqlite3.Connection, session_id: str) -> Owned | None:
     return Owned(session_id=session_id, epoch=epoch, head_seq=head_seq, owner=owner)
 
 
+def leases(raw: sqlite3.Connection) -> tuple[Lease, ...]:
+    """Give the newest lease of every session, held or not."""
+    found = raw.execute("SELECT session_id, epoch FROM sessions")
+    return tuple(Lease(session_id=session_id, epoch=epoch) for session_id, epoch in found)
+
+
 def session_ids(raw: sqlite3.Connection) -> tuple[str, ...]:
     """List every session, for near matches of a name."""
     return tuple(name for (name,) in raw.execute("SELECT session_id FROM sessions"))
@@ -113,7 +119,7 @@ def append(
         )
     )
     raw.executemany(
-        _APPEND,
+        APPEND,
         [
             (
                 session.session_id, event.seq, event.slot_uid, event.turn_id,

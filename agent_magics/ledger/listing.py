@@ -66,3 +66,8 @@ def check_session_id(session_id: str) -> str:
     if is_blank or "\0" in session_id:
         raise InputValidation(f"The session id {session_id!r} can't be used; write a name.")
     return session_id
+
+
+def taken(session_id: str) -> InputValidation:
+    """Say that there is a session of this id already, so that none can be taken in under it."""
+    return InputValidation(f'There is already a session "{session_id}"; nothing was imported.')

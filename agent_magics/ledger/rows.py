@@ -84,7 +84,7 @@ def with_epoch(row: SessionRow, epoch: int) -> SessionRow:
     return msgspec.structs.replace(row, epoch=epoch)
 
 
-def messages_in(events: Iterable[NewEvent]) -> int:
+def messages_in(events: Iterable[NewEvent | LedgerEvent]) -> int:
     """Count user and assistant messages."""
     return sum(isinstance(event.payload, UserMessage | AssistantMessage) for event in events)
 

@@ -27,7 +27,16 @@ from agent_magics.core.ports import (
     SessionState,
     SessionSummary,
 )
-from agent_magics.ledger import appends, faults, listing, place, reading, rows, schema
+from agent_magics.ledger import (
+    appends,
+    faults,
+    listing,
+    place,
+    reading,
+    restoring,
+    rows,
+    schema,
+)
 from agent_magics.ledger.connection import HeldConnection, open_ledger
 from agent_magics.ledger.lease import Locks
 from agent_magics.ledger.listing import check_session_id
@@ -92,6 +101,18 @@ class SqlStore:
 
     async def delete_session(self, session_id: str) -> None:
         await self._run(lambda: self._delete(session_id))
+
+    async def restore(self, state: SessionState) -> None:
+        """Take in a whole session with the seqs it has, or nothing of it; nobody holds it then.
+
+        Raises `InputValidation` where there is a session of its id, or on what can't be stored.
+        """
+        check_session_id(state.row.session_id)
+        await self._run(lambda: self._restore(state))
+
+    async def held_sessions(self) -> frozenset[str]:
+        """Name the sessions that a living process, this one too, has open."""
+        return await self._run(self._held_sessions)
 
     async def bind(self, key: str, session_id: str) -> None:
         """Remember which session a kernel (`kernel:<id>`) or notebook (`notebook:<path>`) uses."""
@@ -260,6 +281,17 @@ class SqlStore:
                 for table in schema.OF_A_SESSION:
                     held.core.execute(delete(table).where(table.c.session_id == session_id))
             self._locks.forget(old.lease)
+
+    def _restore(self, state: SessionState) -> None:
+        held = self._open()
+        with held.write():
+            restoring.restore(held, state, secrets.randbelow(_FIRST_EPOCHS) + 1)
+
+    def _held_sessions(self) -> frozenset[str]:
+        held = self._open()
+        with self._at_the_door(), held.read():
+            leases = appends.leases(held.raw)
+            return frozenset(each.session_id for each in leases if self._locks.is_held(each))
 
     def _bind(self, key: str, session_id: str) -> None:
         held = self._open()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from agent_magics.core.errors import (
     CompactionStale,
     SessionLocked,
@@ -159,6 +161,31 @@ class TransientStore:
         if kept.owner is not None:
             raise SessionLocked(session_id, rows.holder_of(kept.owner, None))
         del self._sessions[session_id]
+
+    async def restore(self, state: SessionState) -> None:
+        """Take in a whole session with the seqs it has; see `SqlStore.restore`."""
+        row = state.row
+        listing.check_session_id(row.session_id)
+        if row.session_id in self._sessions:
+            raise listing.taken(row.session_id)
+        events = [
+            structs.replace(event, payload=rows.storable(event.payload)[0])
+            for event in state.events
+        ]
+        kept = _Kept(row.session_id, Owner(pid=0, host="", since=row.created_at))
+        self._epochs += 1
+        kept.owner = None
+        kept.row = structs.replace(row, message_count=rows.messages_in(events), epoch=self._epochs)
+        kept.slots = {slot.uid: slot for slot in state.slots}
+        kept.checkpoints = list(state.checkpoints)
+        kept.events = events
+        kept.drafts = {(draft.slot_uid, draft.turn_id): draft for draft in state.drafts}
+        self._sessions[row.session_id] = kept
+
+    async def held_sessions(self) -> frozenset[str]:
+        """Name the sessions that are open."""
+        held = (name for name, kept in self._sessions.items() if kept.owner is not None)
+        return frozenset(held)
 
     async def bind(self, key: str, session_id: str) -> None:
         """Remember which session a kernel or notebook uses."""

@@ -17,7 +17,7 @@ from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.ledger_markdown import conversation
 from agent_magics.notebook.ledger_rows import LedgerRows, Query
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
-from agent_magics.notebook.saving import save
+from agent_magics.dataframes.saving import save
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 

@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
@@ -23,14 +24,17 @@ from agent_magics.core.errors import (
 from agent_magics.core.hooks import PluginDescriptor, SessionStarting
 from agent_magics.core.money import KnownPrices
 from agent_magics.core.ports import (
+    Change,
     Lease,
     Owner,
+    Restoring,
     SessionPage,
     SessionState,
     SessionStorage,
     SessionSummary,
 )
 from agent_magics.core.skills import Skill
+from agent_magics.dataframes.bundle_files import export_state, import_state, renamed
 from agent_magics.providers.prices import ListedPrices
 from agent_magics.session.agent_memory import AgentMemory
 from agent_magics.session.beginning import first_change
@@ -41,7 +45,7 @@ from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import AgentParts
 from agent_magics.session.record import Recorder
 from agent_magics.session.recovery import set_right, tell_broken_checkpoints
-from agent_magics.session.session import Session
+from agent_magics.session.session import Session, checked_title
 
 Life = Literal["running", "shutting down", "shut down"]
 FORCED_PATIENCE_S = 0.5
@@ -140,6 +144,54 @@ class Agent:
         if self._open() is not None and self._open_id() == session_id:
             raise SessionBusy(session_id)
         await storage.delete_session(session_id)
+
+    @hops
+    async def rename_session(self, session_id: str, title: str) -> None:
+        """Give a session another title, the open one or a stored one.
+
+        Raises `SessionNotFound`, `SessionLocked` while another kernel has it open,
+        `InputValidation` on a blank title.
+        """
+        storage, session = self._check_stored(), self._open()
+        if session is not None and session.session_id == session_id:
+            await session.set_title(title)
+            return
+        wanted = checked_title(title)
+        lease = await storage.acquire(session_id, self._owner())
+        try:
+            await storage.commit(lease, Change(title=wanted))
+        finally:
+            await storage.release(lease)
+
+    @hops
+    async def export_session(
+        self, session_id: str, path: Path | str, *, overwrites: bool = False
+    ) -> SessionState:
+        """Write a stored session to a file, whole, and give what is in it (D2).
+
+        `path` ends in `.jsonl`, or `.parquet` (needs pyarrow). Raises `SessionNotFound`,
+        `InputValidation` (the name, or a file that is there), `StorageError` (the file).
+        """
+        self._check_stored()
+        state = await self._loaded(session_id)
+        await asyncio.to_thread(export_state, state, Path(path), overwrites=overwrites)
+        return state
+
+    @hops
+    async def import_session(self, path: Path | str) -> SessionState:
+        """Take a session in from such a file, under a new id where its own is used; give it.
+
+        It resumes as it was, but tools ask again that ran without asking. Raises `InputValidation`
+        where the file can't be used; nothing of it is stored then.
+        """
+        storage = self._check_stored()
+        if not isinstance(storage, Restoring):
+            raise StorageError("The session storage that is registered here can't import.")
+        state = await asyncio.to_thread(import_state, Path(path))
+        if await storage.load(state.row.session_id) is not None:
+            state = renamed(state, self._parts.ids.new("session"))
+        await storage.restore(state)
+        return state
 
     @hops
     async def models(self) -> tuple[ModelInfo, ...]:

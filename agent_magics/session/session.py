@@ -46,6 +46,13 @@ def one_by_one(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corou
     return waiting
 
 
+def checked_title(title: str) -> str:
+    """Return a title as it is kept; raise `InputValidation` on a blank one."""
+    if not title.strip():
+        raise InputValidation("The title is blank; write one.")
+    return title.strip()
+
+
 class Session(SessionView):
     """One conversation with its slots. Made by `Agent.new_session` and `Agent.resume_session`."""
 
@@ -348,9 +355,7 @@ class Session(SessionView):
     @hops
     async def set_title(self, title: str) -> None:
         """Give the session a title. Raises `InputValidation` on a blank one."""
-        if not title.strip():
-            raise InputValidation("The title is blank; write one.")
-        await self._desk.commit(Change(title=title.strip()))
+        await self._desk.commit(Change(title=checked_title(title)))
 
     @hops
     async def describe_model(self, slot: str | None = None) -> ModelInfo:

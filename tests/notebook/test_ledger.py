@@ -179,7 +179,7 @@ def test_no_file_is_written_over_without_a_word(told: Notebook, tmp_path: Path, 
     path = tmp_path / "mine.txt"
     path.write_text("precious")
     said = told.run(f"%ledger {way} {path}", fails=True)
-    assert f"There is a file {path} already; --force writes over it." in said
+    assert f"There is a file {path} already; --force (in Python overwrites=True) writes over it." in said
     assert path.read_text() == "precious"
     told.run(f"%ledger {way} {path} --force")
     assert "Oslo" in path.read_text()

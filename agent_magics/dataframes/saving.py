@@ -1,4 +1,4 @@
-"""Files that a magic writes: never over another one without a word, never half."""
+"""Files that an export writes: never over another one without a word, never half."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Write = Callable[[BinaryIO], object]
 
 
 def save(name: str, write: Write, *, overwrites: bool) -> Path:
-    """Write a file whole, or not at all; give its path.
+    """Write a file whole, or not at all; give its path. Only its owner can read it.
 
     Raises `InputValidation` where there is a file of that name already and `overwrites` doesn't
     hold, or where the name can't be one; `StorageError` where writing fails.
@@ -49,7 +49,9 @@ def _path(name: str) -> Path:
 
 
 def _taken(name: str) -> InputValidation:
-    return InputValidation(f"There is a file {name} already; --force writes over it.")
+    return InputValidation(
+        f"There is a file {name} already; --force (in Python overwrites=True) writes over it."
+    )
 
 
 @contextmanager
