@@ -22,6 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from msgspec import structs
 
 from agent_magics.core.messages import Value
+from agent_magics.core.text import clean_text
 
 T = TypeVar("T")
 MAX_CAPTURED_CHARACTERS = 1_048_576
@@ -127,7 +128,7 @@ class Tee(Passing):
         self._only_passes = False
 
     def write(self, text: str) -> int:
-        written = self.stream.write(text)
+        written = self.stream.write(clean_text(text))  # ipykernel chokes on half surrogates
         if self._only_passes:
             return written
         if self._length < self._limit:

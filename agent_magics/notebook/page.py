@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 
 from IPython import get_ipython
 
+from agent_magics.core.text import clean_text
 from agent_magics.core.turns import ToolEnded
 from agent_magics.notebook.markdown import code_span, escape_markdown, safe_parts
 
@@ -204,6 +205,7 @@ class Page:
         self._show_one(self._outputs[-1], data, metadata)
 
     def _show_one(self, output: _Output, data: dict[str, str], metadata: dict[str, Any]) -> None:
+        data = {kind: clean_text(text) for kind, text in data.items()}  # or it can't be sent
         transient = {"display_id": output.display_id} if self.is_live else {}
         self._is_showing = True  # publishers may print: that is no output of others
         try:
@@ -266,7 +268,7 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         if text:
-            self._stream.write(text)
+            self._stream.write(clean_text(text))
             self._stream.flush()
             self._at_line_start = text.endswith("\n")
 

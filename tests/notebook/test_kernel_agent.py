@@ -203,6 +203,24 @@ def test_what_goes_past_python_is_told(asked: Asked) -> None:
     ]
 
 
+@pytest.mark.req("inv13")
+def test_broken_text_breaks_nothing(asked: Asked) -> None:
+    """Half surrogates: in code, in what it prints, in values and in words."""
+    asked.one.ok("half = 'x' + chr(0xd800)")
+    steps = [
+        run("print(half)\n'\ud83d'"),
+        {"text": "\udc00", "calls": [call("inspect_variable", name="half")]},
+    ]
+    asked.say(*steps, "Done \ud800.")
+    message_id = asked.one.start("%agent Go.")
+    asked.one.answer("y")
+    cell = asked.one.finish(message_id)
+    assert cell.status == "ok"
+    assert "Done \ufffd." in cell.outputs()[-1]
+    assert cell.text.endswith("x\ufffd\n")
+    assert asked.results() == ["x\ufffd\n'\ufffd'", "half: str, 2 characters\n'x\\ud800'"]
+
+
 @pytest.mark.req("dec4")
 def test_what_is_new_in_the_kernel_is_told(asked: Asked) -> None:
     """In `%context --full` as in the request; it may be turned off."""
