@@ -31,16 +31,19 @@ class CheckpointChoice:
         """Choose for a slot whose events after `to_seq` leave the view."""
         return _id_of(self._before(slot, to_seq))
 
-    def after_undo(self, slot: Slot, undone: Rewind | Clear, rewind: Rewind) -> str | None:
-        """Choose for a slot in which `rewind` takes `undone` back: what it had before, if true."""
-        by_slot = self._by_slot()
-        newest = by_slot[slot.uid][-1]
-        by_slot[slot.uid].append(
-            msgspec.structs.replace(newest, seq=newest.seq + 1, payload=rewind)
-        )
-        view = view_of(slot.uid, self._mirror.slots, by_slot)
+    def after_undo(self, undone: Rewind | Clear, view: View) -> str | None:
+        """Choose for a slot whose view an undo makes: what it had before, if that is true."""
         found = self._mirror.checkpoints.get(undone.left_checkpoint_id or "")
         return _id_of(self._true_of(view, found))
+
+    def view_after(self, slot: Slot, rewind: Rewind) -> View:
+        """Foresee what a slot sees once `rewind` is written."""
+        by_slot = self._by_slot()
+        head = self._mirror.events[-1].seq
+        by_slot[slot.uid].append(
+            LedgerEvent(seq=head + 1, payload=rewind, created_at=slot.created_at, slot_uid=slot.uid)
+        )
+        return view_of(slot.uid, self._mirror.slots, by_slot)
 
     def for_child(self, parent: Slot, child: Slot) -> str | None:
         """Choose for a slot derived now; a focused one has none: its focus hides what it tells."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_magics.context.projection import project
+from agent_magics.context.view import View
 from agent_magics.core.errors import (
     InputValidation,
     SlotAlreadyExists,
@@ -32,6 +33,7 @@ from agent_magics.core.slots import (
 )
 from agent_magics.session.checkpoint_choice import CheckpointChoice
 from agent_magics.session.mirror import Mirror, is_static
+from agent_magics.session.overrides import override_after
 
 MakeEvent = Callable[..., NewEvent]
 
@@ -145,15 +147,18 @@ class SlotChanges:
         """Take everything after `to_seq` out of the slot's view (D 25)."""
         rewind = Rewind(to_seq=to_seq, undoes=undoes, left_checkpoint_id=slot.checkpoint_id)
         undone = self._mirror.undoable(slot, undoes)
+        view = self._choice.view_after(slot, rewind)
         if undone is None:
             kept = self._choice.after_rewind(slot, to_seq)
         else:
-            kept = self._choice.after_undo(slot, undone, rewind)
-        return self._view_change(slot, rewind, kept)
+            kept = self._choice.after_undo(undone, view)
+        return self._view_change(slot, rewind, kept, view)
 
     def clear(self, slot: Slot) -> Change:
         """Take everything out of the slot's view."""
-        return self._view_change(slot, Clear(left_checkpoint_id=slot.checkpoint_id), None)
+        nothing = View(slot_uid=slot.uid, events=())
+        cleared = Clear(left_checkpoint_id=slot.checkpoint_id)
+        return self._view_change(slot, cleared, None, nothing)
 
     def undo_checkpoint(self, slot: Slot, checkpoint: Checkpoint) -> Change:
         """Make the checkpoint before the active one active again (D 37)."""
@@ -161,12 +166,22 @@ class SlotChanges:
         undone = {"undone": checkpoint.checkpoint_id, "checkpoint_id": parent}
         return self._view_change(slot, Metadata(key="context_compaction", value=undone), parent)
 
-    def _view_change(self, slot: Slot, payload: Payload, checkpoint_id: str | None) -> Change:
+    def _view_change(
+        self, slot: Slot, payload: Payload, checkpoint_id: str | None, view: View | None = None
+    ) -> Change:
+        """Write what changes a view; `view` is what it becomes where events come or go."""
+        events = [self._make_event(payload, slot_uid=slot.uid)]
+        turn_id = None
+        if view is not None:
+            slot, turn_id = override_after(self._mirror, slot, view)
+        if turn_id is not None:
+            told = SlotChanged(action="configured", slot_id=slot.slot_id, config=slot.config)
+            events.append(self._make_event(told, slot_uid=slot.uid, turn_id=turn_id))
         changed = msgspec.structs.replace(
             slot, generation=slot.generation + 1, checkpoint_id=checkpoint_id
         )
         return Change(
-            events=(self._make_event(payload, slot_uid=slot.uid),),
+            events=tuple(events),
             slots=(changed,),
             expected_generation={slot.uid: slot.generation},
         )

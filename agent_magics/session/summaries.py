@@ -80,11 +80,12 @@ class Summaries:
             emit(SummaryWritten(slot_id=slot.slot_id, characters=len(summary)))
 
     def _last(self, slot: Slot) -> LedgerEvent | None:
-        """Find the slot's last automatic summary; it is read from the ledger."""
+        """Find the slot's last automatic summary that is of turns in view; the ledger has it."""
+        turns = {span.turn_id for span in self.recorder.mirror.turns(slot)}
         for event in reversed(self.recorder.mirror.events):
             match event.payload:
                 case MemorySet(key=key, value=str()) if key.startswith(f"{SUMMARY_KEY}:"):
-                    if event.slot_uid == slot.uid:
+                    if event.slot_uid == slot.uid and event.turn_id in turns:
                         return event
                 case _:
                     pass
