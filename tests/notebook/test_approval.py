@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.notebook.approval import CHOICES, Question, edited_text
+from tests.notebook.test_terminal import Terminal
 
 pytestmark = pytest.mark.req("N8", "dec55")
 
@@ -158,3 +161,24 @@ def test_other_arguments_are_edited_as_json() -> None:
     assert answer == ApprovalAnswer(word="edited", arguments={"table": "y", "force": False})
     assert "That is no JSON object." in person.saw
     assert ask(Person("e", "gone", "y"), request("shout", text="hi")).arguments == {"text": "gone"}
+
+
+@pytest.mark.slow
+@pytest.mark.req("N12", "N7")
+def test_a_terminal_asks_as_well(tmp_path: Path, root: Path) -> None:
+    """The answer is typed; Ctrl-C withdraws the question and stops the turn."""
+    calls = [{"name": "run_python", "arguments": {"code": "print('from the code')\n6 * 7"}}]
+    steps = [{"text": "Let me see.", "calls": calls}, "It is 42.", {"calls": calls}, "Never said."]
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps({"steps": steps}))
+    environ = {"AGENT_MAGICS_MODEL": f"scripted:{script}", "PYTHONPATH": str(root)}
+    terminal = Terminal(environ)
+    terminal.type("%load_ext agent_magics")
+    terminal.child.sendline("%agent what is it?")
+    terminal.child.expect_exact(CHOICES)
+    assert "Let me see.\r\nThe agent wants to run in your kernel:\r\n" in terminal.child.before
+    said = terminal.type("y")
+    assert "from the code\n42\nrun_python(" in said
+    assert "It is 42.\n" in said
+    assert "stopped after" in terminal.interrupt_after("%agent again", CHOICES)
+    assert "Never said." not in terminal.type("%context --full")
