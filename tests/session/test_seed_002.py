@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import logging
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -314,3 +315,16 @@ def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
         "should_compact": {"session/fitting.py"},
         "compactor.compact": {"session/fitting.py", "session/session.py"},
     }
+
+
+@pytest.mark.req("C20")
+def test_every_acceptance_statement_is_named_by_a_test(root: Path) -> None:
+    """All fourteen, in marks of tests that run everywhere: none only in a slow or skipped one."""
+    named: set[str] = set()
+    for path in (root / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                marks = [ast.unparse(each) for each in node.decorator_list]
+                if "pytest.mark.slow" not in marks:
+                    named.update(re.findall(r"'(C20\.\d+)'", " ".join(marks)))
+    assert named == {f"C20.{number}" for number in range(1, 15)}
