@@ -27,6 +27,7 @@ _WHEN: dict[ApprovalPolicy, str] = {
     "never": "is refused",
 }
 _OURS = "agent_magics."
+_KERNEL = "agent_magics.notebook.kernel_tools."
 
 
 class ToolState(Value):
@@ -212,6 +213,8 @@ def _source(seat: Seat, tool: Tool) -> str:
     home = str(getattr(tool, "__module__", ""))
     if not home.startswith(_OURS):
         return "plugin"
+    if home.startswith(_KERNEL):
+        return "kernel"
     room = home.rpartition(".")[2]
     return "session" if room == "memory_tools" else room.removesuffix("_tools")
 

@@ -66,10 +66,12 @@ def test_the_list_as_html_escapes_what_servers_say() -> None:
 def test_the_tools_of_a_slot_are_listed_and_chosen(notebook: Notebook) -> None:
     """`only`, `none` and `all` hold for the slot, and the model is sent those."""
     notebook.shell.user_ns["look"] = tool(name="look")(lambda: "seen")
-    assert "  look                notebook  reads  runs\n" in notebook.run("%tools")
+    said = notebook.run("%tools")
+    assert "  look                notebook  reads           runs\n" in said
+    assert "  run_python          kernel    changes things  asks first\n" in said
     assert "default offers look" in notebook.run("%tools only look look")
     said = notebook.run("%tools")
-    assert "  session_memory_set  session   reads  not offered here\n" in said
+    assert "  session_memory_set  session   reads           not offered here\n" in said
     notebook.run("%agent hello")
     assert [each.name for each in notebook.session.next_request().request.tools] == ["look"]
     notebook.run("%slot new other")
