@@ -27,6 +27,7 @@ _SETTINGS = "SELECT payload FROM events WHERE session_id=? AND kind='metadata' O
 _NOTEBOOK = "notebook:"
 _NOTEBOOKS = "SELECT key, session_id FROM bindings WHERE key LIKE 'notebook:%'"
 _NAMES = "SELECT session_id, title FROM sessions ORDER BY updated_at DESC LIMIT 100"
+_SIZES = "SELECT session_id, sum(length(payload)) FROM events GROUP BY session_id"
 _TURNS = "SELECT count(DISTINCT turn_id) FROM events WHERE session_id=? AND kind='user_message'"
 
 
@@ -65,6 +66,15 @@ def notebooks_in(path: Path | str) -> dict[str, str]:
         return {session_id: key.removeprefix(_NOTEBOOK) for key, session_id in rows}
 
     return _looked(path, bound) or {}
+
+
+def sizes_in(path: Path | str) -> dict[str, int]:
+    """Give what the events of each session weigh, in bytes, by session id."""
+
+    def sized(ledger: sqlite3.Connection) -> dict[str, int]:
+        return dict(ledger.execute(_SIZES).fetchall())
+
+    return _looked(path, sized) or {}
 
 
 def names_in(path: Path | str) -> tuple[str, ...]:

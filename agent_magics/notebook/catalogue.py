@@ -154,6 +154,12 @@ CONTEXT = Command(
     options=(OF_SLOT, Option(flag="--full", help="the next request itself")),
 )
 SESSIONS_LIST = Command(name="sessions list", summary="the sessions in the store")
+SESSIONS_FIND = Command(
+    name="sessions find",
+    summary="those with these words in their title, id or notebook",
+    form="WORDS",
+    takes_text=True,
+)
 SESSIONS_OPEN = Command(
     name="sessions open",
     summary="use another session in this notebook",
@@ -161,13 +167,65 @@ SESSIONS_OPEN = Command(
     completes=("session",),
     options=(Option(flag="--readonly", help="look at it while another kernel writes it"),),
 )
+SESSIONS_RESUME = Command(
+    name="sessions resume",
+    summary="the same as open",
+    words=SESSIONS_OPEN.words,
+    completes=SESSIONS_OPEN.completes,
+    options=SESSIONS_OPEN.options,
+)
 SESSIONS_TAKE = Command(
     name="sessions take",
     summary="take a session over from another kernel",
     words=("NAME",),
     completes=("session",),
 )
-SESSIONS_COMMANDS = (SESSIONS_LIST, SESSIONS_OPEN, SESSIONS_TAKE)
+SESSIONS_RENAME = Command(
+    name="sessions rename",
+    summary="give a session another title",
+    words=("NAME", "NEW"),
+    completes=("session",),
+)
+SESSIONS_EXPORT = Command(
+    name="sessions export",
+    summary="write a whole session to FILE.jsonl or FILE.parquet",
+    words=("NAME", "FILE"),
+    completes=("session",),
+    options=(Option(flag="--force", help="write over a file that is there"),),
+)
+SESSIONS_IMPORT = Command(
+    name="sessions import",
+    summary="take in a session that was exported; it goes on as it was",
+    words=("FILE",),
+)
+SESSIONS_DELETE = Command(
+    name="sessions delete",
+    summary="delete a session and all its events for good",
+    words=("NAME",),
+    completes=("session",),
+    options=(Option(flag="--yes", help="don't ask"),),
+)
+SESSIONS_PRUNE = Command(
+    name="sessions prune",
+    summary="delete sessions that nobody has used for a while",
+    options=(
+        Option(flag="--older", value="AGE", help="for how long: 90d, 12w, 1y"),
+        Option(flag="--dry-run", help="show what would go"),
+        Option(flag="--yes", help="don't ask"),
+    ),
+)
+SESSIONS_COMMANDS = (
+    SESSIONS_LIST,
+    SESSIONS_FIND,
+    SESSIONS_OPEN,
+    SESSIONS_RESUME,
+    SESSIONS_TAKE,
+    SESSIONS_RENAME,
+    SESSIONS_EXPORT,
+    SESSIONS_IMPORT,
+    SESSIONS_DELETE,
+    SESSIONS_PRUNE,
+)
 
 TOOLS_ALLOW = Command(
     name="tools allow",

@@ -324,6 +324,12 @@ class Seat:
         """The path or URL of the ledger, as the settings say now."""
         return self._settings().store
 
+    @property
+    def session_here(self) -> str | None:
+        """The id of the session that this notebook uses, open or not; None: it has none yet."""
+        used = self.opened or self._glance()
+        return None if used is None else used.session_id
+
     def notebooks(self) -> dict[str, str]:
         """Tell which notebook used each session last, by session id."""
         return notebooks_in(path_of(self._settings().store))

@@ -1,84 +1,144 @@
-"""`%sessions`: the sessions in the store, and using another one here."""
+"""`%sessions`: what is in the store: listed, found, used here, renamed, moved, deleted."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_magics.core.errors import InputValidation, SessionNotFound
-from agent_magics.core.ports import SessionSummary
+from IPython.core.error import UsageError
+
+from agent_magics.core.ports import SessionState
+from agent_magics.dataframes.bundle_checks import has_rights
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.sessions_found import Found, every_session, named, named_line
+from agent_magics.notebook.sessions_removed import delete, prune
 from agent_magics.notebook.showing import say
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
-UNTITLED = "(untitled)"
-SHOWN_PARTS = 2  # of a notebook's path: outputs are saved and shared
+Command = Callable[[Seat, Given], None]
+MAX_LISTED = 50
 
 
 def run_sessions(seat: Seat, given: Given) -> None:
-    """List the sessions, use another one, or take one over."""
-    if given.command in (catalogue.SESSIONS_OPEN, catalogue.SESSIONS_TAKE):
-        _move(seat, given)
-    else:
-        _list_sessions(seat)
+    """Do what a `%sessions` line says."""
+    _COMMANDS[given.command.name](seat, given)
 
 
-def _list_sessions(seat: Seat) -> None:
-    found = seat.bridge.run(lambda: _listed(seat))
-    here = seat.opened.session_id if seat.opened else ""
-    notebooks = seat.notebooks()
-    names = [_title(each) + (" *" if each.session_id == here else "") for each in found]
-    width = max(map(len, names), default=0)
-    for name, each in zip(names, found, strict=True):
-        path = notebooks.get(each.session_id)
-        where = f" · {'/'.join(PurePath(path).parts[-SHOWN_PARTS:])}" if path else ""
-        say(f"  {name:<{width}}  {_facts(each)}{where}")
+def _list(seat: Seat, _given: Given) -> None:
+    found = every_session(seat)
+    _say_all(found)
     if not found:
         say("There is no session yet.")
 
 
-async def _listed(seat: Seat) -> tuple[SessionSummary, ...]:
-    agent = await seat.agent()
-    return (await agent.list_sessions()).sessions
+def _find(seat: Seat, given: Given) -> None:
+    words = given.text.split()
+    if not words:
+        raise UsageError(f"%sessions find needs words: %{given.command.usage}")
+    every = every_session(seat)
+    found = [each for each in every if each.has_all(words)]
+    _say_all(found)
+    if not found:
+        count = f"{len(every):,} session{'' if len(every) == 1 else 's'}"
+        say(f"None of {count} has {' '.join(words)!r} in its title, id or notebook.")
 
 
-def _title(found: SessionSummary) -> str:
-    return found.title or UNTITLED
+def _say_all(found: list[Found]) -> None:
+    shown = found[:MAX_LISTED]
+    names = [each.label for each in shown]
+    width = max(map(len, names), default=0)
+    for name, each in zip(names, shown, strict=True):
+        say(f"  {name:<{width}}  {each.facts}")
+    if len(found) > len(shown):
+        say(f"  and {len(found) - len(shown):,} older ones: %sessions find WORDS")
 
 
-def _facts(found: SessionSummary) -> str:
-    when = f"{found.updated_at:%Y-%m-%d %H:%M} UTC"
-    messages = f"{found.message_count:,} message{'' if found.message_count == 1 else 's'}"
-    return f"{found.session_id} · {messages} · {when}"
+def _open(seat: Seat, given: Given) -> None:
+    _move(seat, given, take=False)
 
 
-def _move(seat: Seat, given: Given) -> None:
-    session = seat.bridge.run(
-        lambda: _moved(
-            seat,
-            given.words[0],
-            take=given.command is catalogue.SESSIONS_TAKE,
-            readonly=given.has("--readonly"),
-        )
-    )
+def _take(seat: Seat, given: Given) -> None:
+    _move(seat, given, take=True)
+
+
+def _move(seat: Seat, given: Given, *, take: bool) -> None:
+    name, readonly = given.words[0], given.has("--readonly")
+    found = named(seat, name)
+
+    async def moved() -> Session:
+        return await seat.move(found.session_id, name, take=take, readonly=readonly)
+
+    session = seat.bridge.run(moved)
     how = "read-only" if session.is_readonly else "open here"
     say(f'session "{session.title or session.session_id}" is {how}, in {session.current_slot}')
     seat.session()  # says what became of its model
 
 
-async def _moved(seat: Seat, name: str, *, take: bool, readonly: bool) -> Session:
-    agent = await seat.agent()
-    found = await agent.find_sessions(name)
-    ids = [each.session_id for each in found if each.session_id == name]
-    ids = ids or [each.session_id for each in found if each.title == name]
-    if not ids:
-        raise SessionNotFound(name, [each.title or each.session_id for each in found])
-    if len(ids) > 1:
-        raise InputValidation(
-            f'{len(ids)} sessions are called "{name}"; give an id: {", ".join(ids)}.'
-        )
-    return await seat.move(ids[0], name, take=take, readonly=readonly)
+def _rename(seat: Seat, given: Given) -> None:
+    old, new = given.words
+    found = named(seat, old)
+
+    async def rename() -> None:
+        await (await seat.agent()).rename_session(found.session_id, new)
+
+    seat.bridge.run(rename)
+    same = [each for each in every_session(seat) if each.title == new.strip()]
+    said = f'session "{found.name}" is now called "{new.strip()}"'
+    say(f"{said}, as {len(same) - 1:,} other" if len(same) > 1 else said)
+
+
+def _export(seat: Seat, given: Given) -> None:
+    name, path = given.words
+    found = named(seat, name)
+
+    async def export() -> SessionState:
+        agent = await seat.agent()
+        overwrites = given.has("--force")
+        return await agent.export_session(found.session_id, path, overwrites=overwrites)
+
+    state = seat.bridge.run(export)
+    say(f'{path}: session "{found.name}", {_size(state)}')
+    if state.unreadable:
+        count = len(state.unreadable)
+        say(f"{count:,} event{'' if count == 1 else 's'} can't be read and stayed behind")
+    if has_rights(state):
+        say("which tools may run without asking is not imported with it")
+
+
+def _import(seat: Seat, given: Given) -> None:
+    (path,) = given.words
+
+    async def take_in() -> SessionState:
+        return await (await seat.agent()).import_session(path)
+
+    state = seat.bridge.run(take_in)
+    say(f'session "{state.row.title or state.row.session_id}" is imported: {_size(state)}')
+    (made,) = [e for e in every_session(seat) if e.session_id == state.row.session_id]
+    say(f"%sessions open {named_line(seat, made)} uses it here")
+
+
+def _size(state: SessionState) -> str:
+    slots = sum(not slot.deleted for slot in state.slots)
+    events = len(state.events)
+    return (
+        f"{slots:,} slot{'' if slots == 1 else 's'}, {events:,} event{'' if events == 1 else 's'}"
+    )
+
+
+_COMMANDS: dict[str, Command] = {
+    "sessions": _list,
+    catalogue.SESSIONS_LIST.name: _list,
+    catalogue.SESSIONS_FIND.name: _find,
+    catalogue.SESSIONS_OPEN.name: _open,
+    catalogue.SESSIONS_RESUME.name: _open,
+    catalogue.SESSIONS_TAKE.name: _take,
+    catalogue.SESSIONS_RENAME.name: _rename,
+    catalogue.SESSIONS_EXPORT.name: _export,
+    catalogue.SESSIONS_IMPORT.name: _import,
+    catalogue.SESSIONS_DELETE.name: delete,
+    catalogue.SESSIONS_PRUNE.name: prune,
+}

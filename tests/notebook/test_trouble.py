@@ -62,7 +62,7 @@ SETUP = ("%slot new notes --readonly", "%slot new draft", "%agent hello")
         ("%%slot switch draft\nbody", "Only %%slot new NAME takes a body"),
         ("%%slot new x\n\n", "The body of %%slot new is empty"),
         ("%compact", 'Nothing to compact in "default"'),
-        ("%compact now", "%compact has no command 'now'"),
+        ("%compact now", "%compact can't use 'now': %compact [--slot NAME]"),
         ("%compact --slot nope", 'Nothing called "nope".'),
         ("%context --slot nope", 'Nothing called "nope".'),
         ("%context --ful", "no option '--ful'. Did you mean --full?"),
