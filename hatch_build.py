@@ -22,6 +22,8 @@ def build_labextension(target: str, version: str) -> None:
 
     beside = str(Path(sys.executable).parent)  # jlpm stands there where no environment is active
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), beside])
+    if not (BUILT / "package.json").is_file():
+        shutil.rmtree(BUILT, ignore_errors=True)  # a note of an earlier try is no build
     try:
         if shutil.which("node") is None and not (BUILT / "package.json").is_file():
             raise FileNotFoundError("Node is not on the PATH")

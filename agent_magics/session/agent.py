@@ -227,7 +227,7 @@ class Agent:
 
     async def _close_session(self, *, force: bool) -> None:
         if self._session is not None:
-            await self._session.close(force=force, ends_agent=True)
+            await self._session.close(force=force, ends_agent=not force)
 
     async def _disconnect(self) -> None:
         await _ended([live.aclose() for live in self._parts.live], None)

@@ -369,7 +369,8 @@ class Session(SessionView):
 
         Raises `PluginAborted` where a plugin keeps it open; it may be closed later. With `force`
         no plugin can (decision 14). `ends_agent`: it is the agent that is shut down, and the handle
-        answers so afterwards. Raises `InputValidation` where a hook of its own calls this.
+        answers so afterwards (by force a notebook ends one to begin another). Raises
+        `InputValidation` where a hook of its own calls this.
         """
         await self._desk.close(force=force)
         self._desk.agent_has_ended = ends_agent
