@@ -208,6 +208,7 @@ test("the last compaction stands in the notes", () => {
     "compacts past 111,616 · estimated (× 1.03, learnt from this model) · the last request was measured: 65,210",
     "reserve: 16,384 · newest turns kept as they are: 20,000",
     "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it · undo: %compact --undo",
+    "spent in this slot: 1.24 M in (71 % cached), 88 k out, $3.10",
   ]);
 });
 
