@@ -97,7 +97,7 @@ def _path(_: argparse.Namespace) -> int:
 
 def _list(_: argparse.Namespace) -> int:
     for line in asyncio.run(reachable(os.environ)):
-        print(f"{line.provider:<10}{line.note}")
+        print(f"{line.provider:<12}{line.note}")
         for model in line.models:
             window = f"{model.context_window:,} tokens" if model.context_window else ""
             print(f"    {_plain(model.spec):<40} {window}".rstrip())

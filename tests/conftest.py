@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from agent_magics.providers.presets import PRESETS
 from tests.req_report import report_of
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "AGENT_MAGICS_"
 FOREIGN_VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
+    *(name for preset in PRESETS for name in (*preset.keys, *preset.urls)),
+    "OPENAI_API_VERSION",
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
-    "OLLAMA_HOST",
     "JPY_SESSION_NAME",
 )
 

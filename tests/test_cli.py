@@ -120,10 +120,10 @@ def test_list_says_what_is_reachable(
         monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{local.server_port}")
         assert main(["model", "list"]) == 0
     shown = capsys.readouterr().out
-    assert f"ollama    1 model at 127.0.0.1:{local.server_port}" in shown
+    assert f"ollama      1 model at 127.0.0.1:{local.server_port}" in shown
     assert "ollama:qwen3:4b" in shown
     assert "8,192 tokens" in shown
-    assert "embedded  not here" in shown
+    assert "embedded    not here" in shown
 
 
 def test_progress_is_quiet_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,6 @@ from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
 from agent_magics.settings import (
     DEFAULT_ANTHROPIC_MODEL,
-    DEFAULT_OPENAI_MODEL,
     PROVIDER_IDS,
     Choice,
     Keys,
@@ -46,6 +45,8 @@ def nobody() -> dict[str, str]:
         "OLLAMA_HOST": f"127.0.0.1:{free_port()}",
         "AGENT_MAGICS_LMSTUDIO_URL": f"http://127.0.0.1:{free_port()}/v1",
         "AGENT_MAGICS_LLAMACPP_URL": f"http://127.0.0.1:{free_port()}/v1",
+        "AGENT_MAGICS_VLLM_URL": f"http://127.0.0.1:{free_port()}/v1",
+        "AGENT_MAGICS_LITELLM_URL": f"http://127.0.0.1:{free_port()}/v1",
     }
 
 
@@ -137,7 +138,7 @@ def test_shown_model_has_no_folder(spec: str, shown: str) -> None:
 
 def test_key_comes_second() -> None:
     """Its default model can be set."""
-    assert chosen(OPENAI_API_KEY="k") == Choice(spec=f"openai:{DEFAULT_OPENAI_MODEL}", why="key")
+    assert chosen(OPENAI_API_KEY="k") == Choice(spec="openai:gpt-5-mini", why="key")
     mine = chosen(OPENAI_API_KEY="k", AGENT_MAGICS_OPENAI_MODEL="gpt-x")
     assert mine.spec == "openai:gpt-x"
 

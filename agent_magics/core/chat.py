@@ -13,14 +13,15 @@ UNKNOWN_WINDOW = 128_000
 class ModelInfo(Value):
     """Facts about a model; `context_window` in tokens, None where nobody told (P7).
 
-    `is_demo`: the small embedded model, which can't do real work.
+    `has_vision`: it takes images; None where nobody told. `is_demo`: the small embedded model,
+    which can't do real work.
     """
 
     name: str
     provider: str
     context_window: int | None = None
     has_tools: bool = True
-    has_vision: bool = False
+    has_vision: bool | None = None
     is_demo: bool = False
 
     @property

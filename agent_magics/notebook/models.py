@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 
 from agent_magics.core.errors import ModelError
 from agent_magics.notebook.bridge import StoppedCell
@@ -23,10 +24,13 @@ def list_models(seat: Seat) -> None:
         say(seat.recording.shown)
     lines = seat.bridge.run(lambda: reachable(os.environ))
     seat.seen_models = tuple(info.spec for line in lines for info in line.models)
-    width = max(len(line.provider) for line in lines)
-    for line in lines:
+    shown = [line for line in lines if line.is_ready or line.provider == "embedded"]
+    width = max(len(line.provider) for line in shown)
+    for line in shown:
         say(f"  {line.provider:<{width}}  {line.note}")
         _say_models(line)
+    for sentence in _not_ready([line for line in lines if line not in shown]):
+        say(sentence)
     say("%agent model PROVIDER:NAME uses another for this session")
 
 
@@ -71,6 +75,16 @@ class _Progress:
         self._shown_at = now
         text = f"{done // MEGABYTE} of {total // MEGABYTE} MB"
         self._handle.update({"text/plain": text}, raw=True)
+
+
+def _not_ready(lines: Sequence[Reachable]) -> Iterator[str]:
+    """Say of all that can't be asked now what they wait for, on a line each."""
+    silent = [line.provider for line in lines if not line.missing]
+    keyless = [f"{line.provider} ({line.missing})" for line in lines if line.missing]
+    if silent:
+        yield f"  not running: {', '.join(silent)}"
+    if keyless:
+        yield f"  no key: {', '.join(keyless)}"
 
 
 def _say_models(line: Reachable) -> None:

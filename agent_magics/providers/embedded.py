@@ -20,6 +20,7 @@ import msgspec
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.openai import OpenAICompatible
+from agent_magics.providers.presets import Quirks
 from agent_magics.providers.weights import MODEL_NAME, PULL_HINT, TRAINED_TOKENS, find_weights
 from agent_magics.providers.wire import Timeouts
 
@@ -219,7 +220,7 @@ class EmbeddedProvider:
             base_url=server.base_url,
             api_key=server.token,
             timeouts=TIMEOUTS,
-            sends_tools=self._info.has_tools,
+            quirks=Quirks(tools=self._info.has_tools),
         )
         return server, client
 

@@ -20,6 +20,7 @@ _WINDOW_NAMES = (
     "max_model_len",
     "max_context_length",
 )
+_GEMINI_PREFIX = "models/"
 _NO_COUNT = 10**12
 _NO_CHAT = re.compile(r"embed|rerank|whisper|tts|moderation|dall-e|-image", re.IGNORECASE)
 
@@ -52,8 +53,26 @@ def ollama_model(name: str, shown: Any, loaded: Any, provider: str) -> ModelInfo
         provider=provider,
         context_window=_loaded_window(loaded, name) or _shown_window(shown),
         has_tools=abilities is None or "tools" in abilities,
-        has_vision=abilities is not None and "vision" in abilities,
+        has_vision=None if abilities is None else "vision" in abilities,
     )
+
+
+def litellm_model(name: str, document: Any, provider: str) -> ModelInfo | None:
+    """Read LiteLLM's `/model_group/info`; None where it has no such model."""
+    entries = document.get("data") if isinstance(document, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or entry.get("model_group") != name:
+            continue
+        window = entry.get("max_input_tokens")
+        window = int(window) if isinstance(window, float) and window.is_integer() else window
+        return ModelInfo(
+            name=name,
+            provider=provider,
+            context_window=window if is_count(window) else None,
+            has_tools=entry.get("supports_function_calling") is not False,
+            has_vision=_truth(entry.get("supports_vision")),
+        )
+    return None
 
 
 def loaded_names(document: Any) -> set[str]:
@@ -74,6 +93,12 @@ def window_in(document: Any) -> int | None:
     return None
 
 
+def sees_in(props: Any) -> bool | None:
+    """Find in llama.cpp's `/props` whether its model takes images."""
+    modalities = props.get("modalities") if isinstance(props, dict) else None
+    return _truth(modalities.get("vision")) if isinstance(modalities, dict) else None
+
+
 def is_count(value: Any) -> TypeGuard[int]:
     """Tell whether a server's number can be one of tokens; some send sentinels and nonsense."""
     return type(value) is int and 0 < value < _NO_COUNT
@@ -81,25 +106,44 @@ def is_count(value: Any) -> TypeGuard[int]:
 
 def _model(entry: dict[str, Any], provider: str) -> ModelInfo:
     abilities = _words(entry.get("capabilities"))
+    accepted = _words(entry.get("supported_parameters"))
     architecture = entry.get("architecture")
     takes = _words(architecture.get("input_modalities")) if isinstance(architecture, dict) else None
+    has_tools = abilities is None or bool(abilities & _TOOL_WORDS) or "completion" in abilities
     return ModelInfo(
-        name=clean_text(entry["id"]),
+        name=clean_text(entry["id"].removeprefix(_GEMINI_PREFIX)),
         provider=provider,
         context_window=window_in(entry),
-        has_tools=abilities is None or bool(abilities & _TOOL_WORDS) or "completion" in abilities,
-        has_vision=entry.get("type") == "vlm"
-        or bool(_VISION_WORDS & (abilities or takes or set())),
+        has_tools=has_tools and (accepted is None or "tools" in accepted),
+        has_vision=_sees(entry, abilities, takes),
     )
 
 
+def _sees(entry: dict[str, Any], abilities: set[str] | None, takes: set[str] | None) -> bool | None:
+    """Tell whether a model takes images, by its type, what it takes, or its abilities."""
+    if entry.get("type") in ("vlm", "llm"):
+        return bool(entry["type"] == "vlm")
+    if takes is not None:
+        return "image" in takes
+    return None if abilities is None else bool(abilities & _VISION_WORDS)
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
 def _words(value: Any) -> set[str] | None:
-    """Read a list of abilities; None where the server tells none."""
+    """Read a list of abilities, or a table of them; None where the server tells none."""
+    if isinstance(value, dict):
+        value = [word for word, is_so in value.items() if is_so is True]
     return {word for word in value if isinstance(word, str)} if isinstance(value, list) else None
 
 
 def _can_chat(entry: dict[str, Any]) -> bool:
     if entry.get("type") in ("embeddings", "embedding", "image", "audio"):
+        return False
+    abilities = entry.get("capabilities")
+    if isinstance(abilities, dict) and abilities.get("completion_chat") is False:
         return False
     return not _NO_CHAT.search(entry["id"])
 

@@ -349,12 +349,10 @@ def _said(value: Any, key: str, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > _MAX_DEPTH:
         return
     match value:
+        case {"loc": list(where), "msg": str(said)}:  # what pydantic says of a field
+            yield "message", f"{'.'.join(map(str, where))}: {said}"
         case dict():
-            for name, inner in value.items():
-                if isinstance(inner, (dict, list)) or name in _MESSAGE_KEYS:
-                    yield from _said(inner, str(name), depth + 1)
-                elif name in _CODE_KEYS + _NUMBER_KEYS and inner is not None:
-                    yield str(name), inner
+            yield from _said_by(value, depth)
         case list():
             for inner in value:
                 yield from _said(inner, key, depth + 1)
@@ -365,6 +363,14 @@ def _said(value: Any, key: str, depth: int) -> Iterator[tuple[str, Any]]:
                 yield from _said(inside, key, depth + 1)
         case _:
             return
+
+
+def _said_by(fields: dict[Any, Any], depth: int) -> Iterator[tuple[str, Any]]:
+    for name, inner in fields.items():
+        if isinstance(inner, (dict, list)) or name in _MESSAGE_KEYS:
+            yield from _said(inner, str(name), depth + 1)
+        elif name in _CODE_KEYS + _NUMBER_KEYS and inner is not None:
+            yield str(name), inner
 
 
 def _json_inside(text: str) -> Any:

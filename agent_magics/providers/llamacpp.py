@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.embedded import EmbeddedProvider
-from agent_magics.providers.facts import window_in
+from agent_magics.providers.facts import sees_in, window_in
 from agent_magics.providers.openai import LISTING_S, OpenAICompatible
-from agent_magics.providers.wire import Key, Timeouts, Transport
 
-LLAMACPP = "llamacpp"
-LLAMACPP_URL = "http://localhost:8080/v1"
 FILE_TOKENS = 8_192
 
 
@@ -25,26 +23,11 @@ class LlamaCpp(OpenAICompatible):
 
     Servers name their models after files, often on other machines: what isn't a file here and is
     in the server's list is asked of the server. A file's window is `n_ctx` tokens: what it was
-    trained for may be more than memory holds.
+    trained for may be more than memory holds. `settings` are those of `OpenAICompatible`.
     """
 
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        api_key: Key = None,
-        timeouts: Timeouts | None = None,
-        transport: Transport | None = None,
-        n_ctx: int = FILE_TOKENS,
-    ) -> None:
-        super().__init__(
-            LLAMACPP,
-            base_url=base_url or LLAMACPP_URL,
-            api_key=api_key,
-            key_name="LLAMA_API_KEY",
-            timeouts=timeouts,
-            transport=transport,
-        )
+    def __init__(self, provider_id: str, *, n_ctx: int = FILE_TOKENS, **settings: Any) -> None:
+        super().__init__(provider_id, **settings)
         self._n_ctx = n_ctx
         self._files: dict[str, EmbeddedProvider] = {}
 
@@ -54,9 +37,7 @@ class LlamaCpp(OpenAICompatible):
             return await self._file(model).describe(model)
         self._listing = []
         info = await super().describe(model)
-        if info.context_window is None and "@http" not in model:
-            info = msgspec.structs.replace(info, context_window=await self._props_window())
-        return info
+        return info if "@http" in model else self._noted(await self._with_props(info))
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
@@ -77,38 +58,28 @@ class LlamaCpp(OpenAICompatible):
             return False
         return _is_here(model) or all(info.name != model for info in await self.models())
 
-    async def _props_window(self) -> int | None:
+    async def _with_props(self, info: ModelInfo) -> ModelInfo:
         try:
             props = await self.endpoint.get_json("props", within_s=LISTING_S, from_root=True)
         except ProviderError:
-            return None
-        return window_in(props)
+            return info
+        return msgspec.structs.replace(
+            info,
+            context_window=info.context_window or window_in(props),
+            has_vision=sees_in(props) if info.has_vision is None else info.has_vision,
+        )
 
     def _file(self, model: str) -> EmbeddedProvider:
         if model not in self._files:
             self._files[model] = EmbeddedProvider(
                 Path(model).expanduser(),
-                provider_id=LLAMACPP,
+                provider_id=self.provider_id,
                 model_name=model,
                 n_ctx=self._n_ctx,
                 has_tools=True,
                 is_demo=False,
             )
         return self._files[model]
-
-
-def llamacpp(
-    *,
-    base_url: str | None = None,
-    api_key: Key = None,
-    timeouts: Timeouts | None = None,
-    transport: Transport | None = None,
-    n_ctx: int = FILE_TOKENS,
-) -> LlamaCpp:
-    """Reach a llama.cpp server, on this machine unless `base_url` says otherwise."""
-    return LlamaCpp(
-        base_url=base_url, api_key=api_key, timeouts=timeouts, transport=transport, n_ctx=n_ctx
-    )
 
 
 def _is_here(model: str) -> bool:

@@ -1,18 +1,15 @@
-"""Ollama and LM Studio: the common adapter, and where each tells the facts of its models."""
+"""Servers of one's own: the common adapter, and where each tells the facts of its models."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.facts import listed_models, loaded_names, ollama_model
+from agent_magics.providers.facts import listed_models, litellm_model, loaded_names, ollama_model
 from agent_magics.providers.openai import LISTING_S, OpenAICompatible
-from agent_magics.providers.wire import Timeouts, Transport
-
-OLLAMA_URL = "http://localhost:11434/v1"
-LMSTUDIO_URL = "http://localhost:1234/v1"
 
 
 class Ollama(OpenAICompatible):
@@ -41,7 +38,7 @@ class Ollama(OpenAICompatible):
             )
         except ProviderError:
             return ModelInfo(name=model, provider=self.provider_id)
-        return ollama_model(model, shown, loaded, self.provider_id)
+        return self._noted(ollama_model(model, shown, loaded, self.provider_id))
 
 
 class LMStudio(OpenAICompatible):
@@ -57,23 +54,16 @@ class LMStudio(OpenAICompatible):
         return listed_models(document, self.provider_id) or await super()._listed()
 
 
-def ollama(
-    *,
-    base_url: str | None = None,
-    timeouts: Timeouts | None = None,
-    transport: Transport | None = None,
-) -> Ollama:
-    """Reach Ollama, on this machine unless `base_url` says otherwise."""
-    return Ollama("ollama", base_url=base_url or OLLAMA_URL, timeouts=timeouts, transport=transport)
+class LiteLLM(OpenAICompatible):
+    """A LiteLLM proxy; what it knows of the models behind it stands in a list of its own."""
 
-
-def lmstudio(
-    *,
-    base_url: str | None = None,
-    timeouts: Timeouts | None = None,
-    transport: Transport | None = None,
-) -> LMStudio:
-    """Reach LM Studio, on this machine unless `base_url` says otherwise."""
-    return LMStudio(
-        "lmstudio", base_url=base_url or LMSTUDIO_URL, timeouts=timeouts, transport=transport
-    )
+    async def describe(self, model: str) -> ModelInfo:
+        """Look the model up among the proxy's groups, else in its list."""
+        told = None
+        if "@http" not in model:
+            with suppress(ProviderError):
+                document = await self.endpoint.get_json(
+                    "model_group/info", within_s=LISTING_S, from_root=True
+                )
+                told = litellm_model(model, document, self.provider_id)
+        return self._noted(told) if told else await super().describe(model)

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -15,8 +16,10 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
+from agent_magics.providers.concessions import Concession, concession_for
 from agent_magics.providers.facts import listed_models
-from agent_magics.providers.payload import Concession, concession_for, payload_of
+from agent_magics.providers.payload import NO_QUIRKS, asks_of_image, payload_of
+from agent_magics.providers.presets import Quirks
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.stream import Answer, fewest_tokens
 from agent_magics.providers.wire import (
@@ -29,8 +32,7 @@ from agent_magics.providers.wire import (
     host_of,
 )
 
-OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_KEY = "OPENAI_API_KEY"
+LARGER = "Give it a larger context window."
 LISTING_S = 5.0
 _DRAIN_S = 0.3
 _FEW_WORDS = 500
@@ -42,11 +44,11 @@ class OpenAICompatible:
 
     A model may carry its own address, `name@http://host:port/v1`: same rules, other server; the
     key of `base_url` isn't sent to another host, nor in the open where `base_url` is https:
-    `key_for(host)` is asked instead. `key_name` is where the key came from, for messages.
-    `sends_tools=False` leaves tools out for models that break on them. `reasoning_field` names
-    the field in which a server wants its reasoning back. A request that is refused for
-    `stream_options`, the system role or the name of `max_tokens` is sent once more without, and
-    the refusal is remembered.
+    `key_for(host)` is asked instead. `key_name` is where the key came from, for messages;
+    `needs_key`: nothing is asked without one. `quirks` is what is known of the server; a request
+    that it refuses for another one is sent once more without, and the refusal is remembered.
+    `has_list`: it lists models that can be asked. `has_deployments`: the model's name stands in the
+    address, as Azure's does. `larger` says how to give its models a larger window.
     """
 
     def __init__(
@@ -56,27 +58,33 @@ class OpenAICompatible:
         base_url: str,
         api_key: Key = None,
         key_name: str | None = None,
+        key_header: str = "authorization",
         key_for: Callable[[str], str | None] | None = None,
+        needs_key: bool = False,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         retry: Retry | None = None,
         transport: Transport | None = None,
-        sends_tools: bool = True,
-        has_vision: bool = False,
-        reasoning_field: str | None = None,
+        quirks: Quirks = NO_QUIRKS,
+        has_list: bool = True,
+        has_deployments: bool = False,
+        larger: str = LARGER,
     ) -> None:
         self._id = provider_id
         self._key_name = key_name
         self._key_for = key_for
         self._retry = retry or Retry()
         self._transport = transport
-        self._sends_tools = sends_tools
-        self._has_vision = has_vision
-        self._reasoning_field = reasoning_field
+        self._quirks = quirks
+        self._needs_key = needs_key
+        self._has_list = has_list
+        self._has_deployments = has_deployments
+        self._larger = larger
         self.endpoint = Endpoint(
             provider_id,
             base_url,
             api_key=api_key,
+            key_header=key_header,
             headers=headers,
             timeouts=timeouts,
             transport=transport,
@@ -85,6 +93,7 @@ class OpenAICompatible:
         self._made: dict[str, frozenset[Concession]] = {}
         self._elsewhere: dict[str, OpenAICompatible] = {}
         self._listing: list[ModelInfo] = []
+        self._blind: set[str] = set()
         self._call_numbers = itertools.count(1)
 
     @property
@@ -108,14 +117,14 @@ class OpenAICompatible:
         if not self._listing:
             self._listing = list(await self.models())
         known = next((info for info in self._listing if info.name == name), None)
-        return known or ModelInfo(name=name, provider=self._id, has_vision=self._has_vision)
+        return self._noted(known or ModelInfo(name=name, provider=self._id))
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
         name, url = _split(request.model)
         server = self._at(url) if url else self
         sent = msgspec.structs.replace(request, model=name)
-        async with aclosing(server.answers(sent)) as events:
+        async with aclosing(server.answers(sent, known_as=request.model)) as events:
             async for event in events:
                 yield event
 
@@ -125,30 +134,31 @@ class OpenAICompatible:
             await other.aclose()
         await self.endpoint.aclose()
 
-    async def answers(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        """Stream one answer of this very server; `request.model` carries no address."""
+    async def answers(
+        self, request: ChatRequest, *, known_as: str
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Stream one answer of this very server; `request.model` carries no address.
+
+        `known_as` is its whole name, by which the model's own reasoning is told.
+        """
         tries = with_retries(
-            lambda: self._new_answer(request),
-            lambda answer: self._attempt(request, answer),
+            lambda: self._new_answer(known_as),
+            lambda answer: self._attempt(request, answer, known_as),
             retry=self._retry,
-            concede=lambda error: self._concede(request.model, error),
+            concede=lambda error: self._concede(request, error, known_as),
         )
         async with aclosing(tries) as events:
             async for event in events:
                 yield event
 
     async def _attempt(
-        self, request: ChatRequest, answer: Answer
+        self, request: ChatRequest, answer: Answer, known_as: str
     ) -> AsyncGenerator[ChatEvent, None]:
         self._check_key()
-        body = payload_of(
-            request,
-            self._concessions(request.model),
-            sends_tools=self._sends_tools,
-            reasoning_field=self._reasoning_field,
-            provider=self._id,
-        )
-        async with self.endpoint.open("POST", "chat/completions", body=body) as reply:
+        self._check_images(request)
+        path = f"{self._model_path(request.model)}chat/completions"
+        body = self._body(request, known_as)
+        async with self.endpoint.open("POST", path, body=body) as reply:
             if reply.status >= FIRST_NOT_OK:
                 raise await self._refusals.of(reply)
             match await reply.kind():
@@ -161,7 +171,7 @@ class OpenAICompatible:
             async with aclosing(pieces) as events:
                 async for event in events:
                     yield event
-                _warn_if_cut(request, answer, self._id)
+                self._warn_if_cut(request, answer)
                 for event in answer.end():
                     yield event
 
@@ -206,19 +216,33 @@ class OpenAICompatible:
         for event in answer.feed_whole(document):
             yield event
 
-    def _new_answer(self, request: ChatRequest) -> Answer:
+    def _new_answer(self, known_as: str) -> Answer:
         return Answer(
             provider=self._id,
-            model=request.model,
+            model=known_as,
             new_id=lambda: f"call_{next(self._call_numbers)}",
         )
+
+    def _body(self, request: ChatRequest, known_as: str) -> dict[str, Any]:
+        return payload_of(
+            request,
+            self._concessions(request.model),
+            quirks=self._quirks,
+            author=(self._id, known_as),
+            sees=request.model not in self._blind,
+        )
+
+    def _model_path(self, model: str) -> str:
+        return f"{quote(model, safe='')}/" if self._has_deployments else ""
 
     def _concessions(self, model: str) -> frozenset[Concession]:
         none: frozenset[Concession] = frozenset()
         return self._made.get("", none) | self._made.get(model, none)
 
-    def _concede(self, model: str, error: ProviderError) -> bool:
-        concession = concession_for(error, self._concessions(model))
+    def _concede(self, request: ChatRequest, error: ProviderError, known_as: str) -> bool:
+        model = request.model
+        body = self._body(request, known_as)
+        concession = concession_for(error, self._concessions(model), body)
         if concession is None:
             return False
         place = "" if concession == "no_stream_options" else model
@@ -226,18 +250,42 @@ class OpenAICompatible:
         return True
 
     def _check_key(self) -> None:
-        """Ask nothing of OpenAI itself without a key; servers elsewhere may need none."""
-        if self.endpoint.host == host_of(OPENAI_URL) and not self.endpoint.api_key:
-            name = self._key_name or OPENAI_KEY
+        if self._needs_key and not self.endpoint.api_key:
+            name = self._key_name or "its variable"
             raise ProviderError(f"{self._id} needs a key: set {name}.", kind="auth")
+
+    def _noted(self, info: ModelInfo) -> ModelInfo:
+        """Remember which models take no images, where the server says so."""
+        if info.has_vision is False:
+            self._blind.add(info.name)
+        return info
+
+    def _check_images(self, request: ChatRequest) -> None:
+        """Refuse an image that the server said isn't seen (seed 001 § 5.1)."""
+        if request.model in self._blind and asks_of_image(request.messages):
+            raise ProviderError(
+                f"{self._id}:{request.model} takes no images. Leave the image out, or choose a"
+                " model that takes them with %agent model."
+            )
+
+    def _warn_if_cut(self, request: ChatRequest, answer: Answer) -> None:
+        """Servers that cut a long prompt silently count what was left (providers.md, Ollama)."""
+        if answer.usage is None:
+            return
+        sent = fewest_tokens(_texts(request))
+        counted = answer.usage.input_tokens
+        if sent > _FEW_WORDS and 0 < counted < sent * _CUT_RATIO:
+            answer.warn(
+                f"{self._id} read {counted:,} tokens of a request of at least {sent:,}: it cut the"
+                f" beginning away without a word. {self._larger}"
+            )
 
     async def _listed(self) -> list[ModelInfo]:
         self._check_key()
+        if not self._has_list:
+            return []
         document = await self.endpoint.get_json("models", within_s=LISTING_S)
-        return [
-            msgspec.structs.replace(info, has_vision=info.has_vision or self._has_vision)
-            for info in listed_models(document, self._id)
-        ]
+        return listed_models(document, self._id)
 
     def _at(self, url: str) -> OpenAICompatible:
         """Give the same provider at another address, with the key that belongs there."""
@@ -249,8 +297,7 @@ class OpenAICompatible:
                 timeouts=self.endpoint.timeouts,
                 retry=self._retry,
                 transport=self._transport,
-                sends_tools=self._sends_tools,
-                reasoning_field=self._reasoning_field,
+                quirks=self._quirks,
             )
         return self._elsewhere[url]
 
@@ -259,27 +306,6 @@ class OpenAICompatible:
         if self.endpoint.shares_key_with(url):
             return lambda: self.endpoint.api_key
         return None if key_for is None else lambda: key_for(host)
-
-
-def openai(
-    api_key: Key = None,
-    *,
-    base_url: str | None = None,
-    key_for: Callable[[str], str | None] | None = None,
-    timeouts: Timeouts | None = None,
-    transport: Transport | None = None,
-) -> OpenAICompatible:
-    """Reach OpenAI, or what `base_url` names in its place (`OPENAI_BASE_URL`)."""
-    return OpenAICompatible(
-        "openai",
-        base_url=base_url or OPENAI_URL,
-        api_key=api_key,
-        key_name=OPENAI_KEY,
-        key_for=key_for,
-        timeouts=timeouts,
-        transport=transport,
-        has_vision=base_url in {None, "", OPENAI_URL},
-    )
 
 
 def _split(model: str) -> tuple[str, str | None]:
@@ -299,19 +325,6 @@ def _is_error(event: ServerEvent, chunk: Any) -> bool:
     if not isinstance(chunk, dict):
         return False
     return bool(chunk.get("error")) or "error" in (chunk.get("type"), chunk.get("object"))
-
-
-def _warn_if_cut(request: ChatRequest, answer: Answer, provider: str) -> None:
-    """Servers that cut a long prompt silently count what was left (providers.md, Ollama)."""
-    if answer.usage is None:
-        return
-    sent = fewest_tokens(_texts(request))
-    counted = answer.usage.input_tokens
-    if sent > _FEW_WORDS and 0 < counted < sent * _CUT_RATIO:
-        answer.warn(
-            f"{provider} read {counted:,} tokens of a request of at least {sent:,}: it cut the"
-            " beginning away without a word. Give it a larger context window."
-        )
 
 
 def _texts(request: ChatRequest) -> Iterator[str]:

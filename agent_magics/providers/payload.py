@@ -1,14 +1,12 @@
-"""A request in the words of OpenAI's chat completions, and what some servers refuse of them."""
+"""A request in the words of OpenAI's chat completions, as each server wants them."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from agent_magics.core.chat import ChatRequest, ToolDefinition
-from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import (
     Assistant,
     Content,
@@ -23,69 +21,92 @@ from agent_magics.core.messages import (
     User,
     text_of,
 )
+from agent_magics.providers.concessions import Concession
+from agent_magics.providers.presets import Quirks
 
+NO_QUIRKS = Quirks()
+Author = tuple[str, str]
 NOTE_MARK = "[note] "
 
-Concession = Literal["no_stream_options", "no_system_role", "max_completion_tokens"]
-
-_REFUSALS: tuple[tuple[Concession, re.Pattern[str]], ...] = (
-    ("no_stream_options", re.compile(r"stream_options|include_usage", re.IGNORECASE)),
-    ("max_completion_tokens", re.compile(r"max_completion_tokens", re.IGNORECASE)),
-    (
-        "no_system_role",
-        re.compile(r"system (?:role|message|instruction)s? (?:is |are )?not", re.IGNORECASE),
-    ),
-)
-_REFUSING_STATUS = frozenset({400, 404, 422, 500, 501})
-
-
-def concession_for(error: ProviderError, made: frozenset[Concession]) -> Concession | None:
-    """Name what to leave out so that a server that refused a request may take it."""
-    if error.kind != "other" or error.status not in _REFUSING_STATUS:
-        return None
-    for concession, wording in _REFUSALS:
-        if concession not in made and wording.search(error.message):
-            return concession
-    return None
+AFTER_TOOL = "[the results are read]"
+UNSEEN_IMAGE = "[an image, which is not shown to you]"
+REASONING_DETAILS = "reasoning_details"
+EXTRA_CONTENT = "extra_content"
 
 
 def payload_of(
     request: ChatRequest,
     made: frozenset[Concession] = frozenset(),
     *,
-    sends_tools: bool = True,
-    reasoning_field: str | None = None,
-    provider: str = "",
+    quirks: Quirks = NO_QUIRKS,
+    author: Author = ("", ""),
+    sees: bool = True,
 ) -> dict[str, Any]:
     """Write a request as a JSON body for `POST …/chat/completions`.
 
-    `made`: the concessions this server wants. `reasoning_field`: under which name the server
-    wants its own reasoning back (None: it doesn't).
+    `quirks` is what is known of the server, `made` the concessions that it wanted since; `author`
+    is the provider and model whose own thoughts may be sent (decision 5). A model that doesn't see
+    is told of an image that it isn't shown.
     """
-    messages = list(_messages(request.messages, reasoning_field, provider, request.model))
-    if "no_system_role" in made:
-        messages = _without_system(messages)
+    field = _reasoning_field(quirks, made)
+    shown = request.messages if sees else tuple(map(_without_images, request.messages))
+    messages = list(_messages(shown, field, author))
+    if field and "reasoning_everywhere" in made:
+        for message in messages:
+            if message["role"] == "assistant":
+                message.setdefault(field, "")
+    if quirks.assistant_after_tool or "assistant_after_tool" in made:
+        messages = list(_with_answers(messages))
+    messages = _with_role(messages, "user" if "no_system_role" in made else quirks.system_role)
     body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
-    if "no_stream_options" not in made:
+    if quirks.stream_options and "no_stream_options" not in made:
         body["stream_options"] = {"include_usage": True}
-    if request.tools and sends_tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.tool_choice == "none":
-            body["tool_choice"] = "none"
+    if quirks.tools:
+        body.update(_tools(request, quirks, made))
     params = request.params
-    limit = "max_completion_tokens" if "max_completion_tokens" in made else "max_tokens"
     settings = {
-        "temperature": params.temperature,
-        limit: params.max_tokens,
-        "reasoning_effort": params.reasoning_effort,
+        "temperature": None if "no_temperature" in made else params.temperature,
+        _limit(quirks, made): params.max_tokens,
+        "reasoning_effort": None if "no_reasoning_effort" in made else params.reasoning_effort,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     return body
 
 
-def _messages(
-    messages: Sequence[Message], reasoning_field: str | None, provider: str, model: str
-) -> Iterator[dict[str, Any]]:
+def asks_of_image(messages: Sequence[Message]) -> bool:
+    """Tell whether what is asked now, the last thing a user said, has an image in it."""
+    asked = [message for message in messages if isinstance(message, User)]
+    return bool(asked) and any(isinstance(block, Image) for block in asked[-1].content)
+
+
+def _reasoning_field(quirks: Quirks, made: frozenset[Concession]) -> str:
+    if "no_reasoning" in made:
+        return ""
+    return quirks.reasoning or ("reasoning_content" if "reasoning_everywhere" in made else "")
+
+
+def _limit(quirks: Quirks, made: frozenset[Concession]) -> str:
+    if "max_completion_tokens" in made:
+        return "max_completion_tokens"
+    return "max_tokens" if "max_tokens" in made else quirks.limit
+
+
+def _tools(
+    request: ChatRequest, quirks: Quirks, made: frozenset[Concession]
+) -> Iterator[tuple[str, Any]]:
+    """List the tools; none where a call is forbidden and the server can't be told that."""
+    is_forbidden = request.tool_choice == "none"
+    knows_none = quirks.tool_choice_none and "no_tool_choice" not in made
+    if not request.tools or (is_forbidden and not knows_none):
+        return
+    yield "tools", [_tool(tool) for tool in request.tools]
+    if is_forbidden:
+        yield "tool_choice", "none"
+    if quirks.parallel_tools is not None and "no_parallel_tools" not in made:
+        yield "parallel_tool_calls", quirks.parallel_tools
+
+
+def _messages(messages: Sequence[Message], field: str, author: Author) -> Iterator[dict[str, Any]]:
     """One system message first; a later one is a marked note of the user (decision 2)."""
     lead = 0
     while lead < len(messages) and isinstance(messages[lead], System):
@@ -93,6 +114,7 @@ def _messages(
     parts = [message.text for message in messages[:lead] if isinstance(message, System)]
     if parts:
         yield {"role": "system", "content": "\n\n".join(parts)}
+    ids = _CallIds()
     for message in messages[lead:]:
         match message:
             case System(text=text):
@@ -100,32 +122,57 @@ def _messages(
             case User(content=content):
                 yield {"role": "user", "content": _content(content)}
             case ToolResult(call_id=call_id, content=text):
-                yield {"role": "tool", "tool_call_id": call_id, "content": text}
+                yield {"role": "tool", "tool_call_id": ids.of(call_id), "content": text}
             case Assistant():
-                yield _assistant(message, reasoning_field, provider, model)
+                yield _assistant(message, field, author, ids)
 
 
-def _assistant(
-    message: Assistant, reasoning_field: str | None, provider: str, model: str
-) -> dict[str, Any]:
+class _CallIds:
+    """Writes call ids as every server takes them: Mistral's wants nine letters and digits."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, call_id: str) -> str:
+        return self._known.setdefault(call_id, f"call{len(self._known) + 1:05d}")
+
+
+def _assistant(message: Assistant, field: str, author: Author, ids: _CallIds) -> dict[str, Any]:
     said: dict[str, Any] = {"role": "assistant", "content": text_of(message.content)}
-    if message.calls:
-        said["tool_calls"] = [_call(call) for call in message.calls]
-        said["content"] = said["content"] or None
     thought = message.reasoning
-    if reasoning_field and thought is not None and _is_own(thought, provider, model):
-        said[reasoning_field] = thought.text
+    if thought is not None and (thought.provider, thought.model) != author:
+        thought = None
+    if message.calls:
+        said["tool_calls"] = [_call(call, ids) for call in message.calls]
+        said["content"] = said["content"] or None
+        _sign(said["tool_calls"], thought)
+    if field and thought is not None:
+        said.update(_thought(field, thought))
     return said
 
 
-def _is_own(reasoning: Reasoning, provider: str, model: str) -> bool:
-    return (reasoning.provider, reasoning.model) == (provider, model)
+def _thought(field: str, thought: Reasoning) -> dict[str, Any]:
+    """Write reasoning into the field that wants it; details where the server gave some."""
+    if field != REASONING_DETAILS:
+        return {field: thought.text} if thought.text else {}
+    details = [block for block in thought.blocks if EXTRA_CONTENT not in block]
+    if details:
+        return {REASONING_DETAILS: details}
+    return {"reasoning": thought.text} if thought.text else {}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _sign(calls: list[dict[str, Any]], thought: Reasoning | None) -> None:
+    """Give calls back what their server had put on them; Gemini refuses them without."""
+    for block in thought.blocks if thought else ():
+        place, extra = block.get("call"), block.get(EXTRA_CONTENT)
+        if isinstance(place, int) and extra is not None and place < len(calls):
+            calls[place][EXTRA_CONTENT] = extra
+
+
+def _call(call: ToolCall, ids: _CallIds) -> dict[str, Any]:
     arguments = json.dumps(call.arguments or {}, ensure_ascii=False)
     return {
-        "id": call.call_id,
+        "id": ids.of(call.call_id),
         "type": "function",
         "function": {"name": call.tool_name, "arguments": arguments},
     }
@@ -140,6 +187,15 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
             "parameters": tool.parameters,
         },
     }
+
+
+def _without_images(message: Message) -> Message:
+    if not isinstance(message, User):
+        return message
+    content = tuple(
+        Text(text=UNSEEN_IMAGE) if isinstance(block, Image) else block for block in message.content
+    )
+    return User(content=content, seq=message.seq)
 
 
 def _content(content: Content) -> str | list[dict[str, Any]]:
@@ -161,11 +217,23 @@ def _part(block: Text | Image | File) -> dict[str, Any]:
             return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put the system text before the first user message's own text."""
+def _with_answers(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Let something of the assistant stand between a tool's result and the user."""
+    before = ""
+    for message in messages:
+        if before == "tool" and message["role"] == "user":
+            yield {"role": "assistant", "content": AFTER_TOOL}
+        yield message
+        before = message["role"]
+
+
+def _with_role(messages: list[dict[str, Any]], role: str) -> list[dict[str, Any]]:
+    """Name the system part as the server does; as "user", before the first user's own text."""
     if not messages or messages[0]["role"] != "system":
         return messages
     system, rest = messages[0]["content"], messages[1:]
+    if role != "user":
+        return [{"role": role, "content": system}, *rest]
     if rest and rest[0]["role"] == "user" and isinstance(rest[0]["content"], str):
         first = {"role": "user", "content": f"{system}\n\n{rest[0]['content']}"}
         return [first, *rest[1:]]

@@ -6,6 +6,7 @@ Each rule is a row of providers.md § Streams; the corpus in `tests/data/streams
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,9 @@ from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.providers.facts import is_count
 
+_GOING_ON = ("text", "summary", "data")
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
+_SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
@@ -35,6 +38,7 @@ class Answer:
         self._text = JoinedText()
         self._reasoning = JoinedText()
         self._thought: list[str] = []
+        self._details: dict[int, dict[str, Any]] = {}
         self._think = _ThinkTags()
         self._usage: TokenUsage | None = None
         self._finish: str | None = None
@@ -96,6 +100,8 @@ class Answer:
         if isinstance(said, dict):
             yield from self._given(ReasoningDelta, self._reasoning.add(_reasoning_in(said)))
             yield from self._said(self._content(said))
+            for detail in _dicts(said.get("reasoning_details")):
+                _merge(self._details, detail)
             for piece in _dicts(said.get("tool_calls")):
                 self._calls.add(piece)
         finish = choice.get("finish_reason")
@@ -128,10 +134,31 @@ class Answer:
         yield kind(text=text)
 
     def _whole_reasoning(self) -> Reasoning | None:
-        text = "".join(self._thought)
-        if not text:
+        text, blocks = "".join(self._thought), tuple(self._blocks())
+        if not text and not blocks:
             return None
-        return Reasoning(text=text, provider=self._provider, model=self._model)
+        return Reasoning(text=text, provider=self._provider, model=self._model, blocks=blocks)
+
+    def _blocks(self) -> Iterator[dict[str, Any]]:
+        """Keep what a server wants back as it came: details of thoughts, what it put on calls."""
+        yield from (clean_value(detail) for detail in self._details.values())
+        for place, draft in enumerate(self._calls.all()):
+            if draft.extra is not None:
+                yield {"call": place, "extra_content": clean_value(draft.extra)}
+
+
+def _merge(details: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
+    """Take a piece of a detail in: its texts go on, what else it says holds (OpenRouter)."""
+    index = piece.get("index")
+    index = index if isinstance(index, int) else len(details)
+    known = details.setdefault(index, {})
+    for name, value in piece.items():
+        before = known.get(name)
+        goes_on = name in _GOING_ON and isinstance(before, str) and isinstance(value, str)
+        if goes_on:
+            known[name] = f"{before}{value}"
+        elif value is not None:
+            known[name] = value
 
 
 class JoinedText:
@@ -209,6 +236,7 @@ class _Draft:
     def __init__(self, server_id: str) -> None:
         self.server_id = server_id
         self.name = ""
+        self.extra: dict[str, Any] | None = None
         self._pieces: list[str] = []
         self._whole: dict[str, Any] | None = None
 
@@ -218,6 +246,8 @@ class _Draft:
         name = function.get("name")
         if isinstance(name, str) and not self.name:
             self.name = name
+        if isinstance(piece.get("extra_content"), dict):
+            self.extra = piece["extra_content"]
         match function.get("arguments"):
             case dict() as whole:
                 self._whole = whole
@@ -365,5 +395,8 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def fewest_tokens(texts: Iterator[str]) -> int:
-    """Give a number of tokens that no tokenizer goes under: the words between spaces."""
-    return sum(len(text.split()) for text in texts)
+    """Give a number of tokens that no tokenizer goes under.
+
+    The words between spaces; of scripts that use none, a token for four characters.
+    """
+    return sum(len(text.split()) + len(_SPACELESS.findall(text)) // 4 for text in texts)

@@ -45,7 +45,7 @@ def nothing_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
-    for name in ("LMSTUDIO", "LLAMACPP"):
+    for name in ("LMSTUDIO", "LLAMACPP", "VLLM"):
         monkeypatch.setenv(f"AGENT_MAGICS_{name}_URL", "http://127.0.0.1:1/v1")
 
 
@@ -175,7 +175,7 @@ def test_a_model_that_is_there_by_now_is_found(
     notebook.run("%reload_ext agent_magics")
     notebook.run("%slot new other")
     assert "No model answers" in notebook.run("%agent hello", fails=True)
-    monkeypatch.setattr("agent_magics.settings.embedded_is_ready", lambda: True)
+    monkeypatch.setattr("agent_magics.settings.choice.embedded_is_ready", lambda: True)
     assert "in use: embedded:smollm2-135m\n" in notebook.run("%agent model")
     assert "other" in notebook.run("%slot list")
     notebook.run(f"%agent model {named('chosen')}")

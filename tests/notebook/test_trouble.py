@@ -221,7 +221,7 @@ def test_without_any_model_a_sentence_lists_what_to_do(
     said = notebook.run("%agent hello", fails=True)
     assert "No model answers: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or " in said
     assert "Traceback" not in said
-    assert "  openai     no key: set OPENAI_API_KEY" in notebook.run("%agent model")
+    assert "  no key: openai (OPENAI_API_KEY), anthropic (" in notebook.run("%agent model")
     notebook.run(f"%agent model scripted:{script}")
     assert "Here I am." in notebook.run("%agent hello")
     notebook.run("%unload_ext agent_magics")

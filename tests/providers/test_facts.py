@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_magics.core.chat import ModelInfo
+from agent_magics.core.chat import ChatRequest, ModelInfo
+from agent_magics.core.messages import Assistant, Image, Text, User
 from agent_magics.core.ports import Provider
-from agent_magics.providers.llamacpp import llamacpp
-from agent_magics.providers.local import lmstudio, ollama
-from agent_magics.providers.openai import openai
-from tests.providers.answers import answer_of, ask
+from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.servers import server
+from tests.providers.answers import answer_of, ask, hello_stream
 from tests.providers.loopback import free_port
 
 pytestmark = pytest.mark.req("P7")
@@ -57,14 +57,16 @@ def names(provider: Provider) -> list[str]:
 )
 def test_window_is_read_under_its_many_names(entry: dict[str, Any], window: int | None) -> None:
     """Unknown stays unknown."""
-    provider = openai("k", transport=net({"GET /v1/models": {"data": [entry]}}))
+    provider = server("openai", api_key="k", transport=net({"GET /v1/models": {"data": [entry]}}))
     assert described(provider, "m").context_window == window
 
 
 def test_models_that_cannot_chat_are_left_out() -> None:
     """By type where it is told, by name elsewhere."""
     data = [{"id": n} for n in ("gpt-x", "text-embedding-3", "whisper-1", "omni-moderation")]
-    assert names(openai("k", transport=net({"GET /v1/models": {"data": data}}))) == ["gpt-x"]
+    assert names(
+        server("openai", api_key="k", transport=net({"GET /v1/models": {"data": data}}))
+    ) == ["gpt-x"]
 
 
 def test_ollama_lists_loaded_models_first() -> None:
@@ -73,7 +75,7 @@ def test_ollama_lists_loaded_models_first() -> None:
         "GET /v1/models": {"data": [{"id": "a:1b"}, {"id": "b:2b"}]},
         "GET /api/ps": {"models": [{"name": "b:2b", "context_length": 8192}]},
     }
-    assert names(ollama(transport=net(routes))) == ["b:2b", "a:1b"]
+    assert names(server("ollama", transport=net(routes))) == ["b:2b", "a:1b"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_ollama_window_is_the_one_in_use(
         "POST /api/show": lambda body: shown if body == {"model": "q"} else None,
         "GET /api/ps": {"models": loaded},
     }
-    info = described(ollama(transport=net(routes)), "q")
+    info = described(server("ollama", transport=net(routes)), "q")
     assert (info.context_window, info.has_tools, info.has_vision) == (window, False, True)
 
 
@@ -116,11 +118,11 @@ def test_lmstudio_tells_its_own_way() -> None:
         },
         {"id": "nomic", "type": "embeddings", "state": "loaded"},
     ]
-    provider = lmstudio(transport=net({"GET /api/v0/models": {"data": data}}))
+    provider = server("lmstudio", transport=net({"GET /api/v0/models": {"data": data}}))
     assert names(provider) == ["big", "small"]
     info = described(provider, "big")
     assert (info.context_window, info.has_vision) == (4096, True)
-    older = lmstudio(transport=net({"GET /v1/models": {"data": [{"id": "only"}]}}))
+    older = server("lmstudio", transport=net({"GET /v1/models": {"data": [{"id": "only"}]}}))
     assert names(older) == ["only"]
 
 
@@ -130,13 +132,14 @@ def test_llamacpp_falls_back_to_props() -> None:
         "GET /v1/models": {"data": [{"id": "m.gguf"}]},
         "GET /props": {"default_generation_settings": {"n_ctx": 12288}},
     }
-    assert described(llamacpp(transport=net(routes)), "any").context_window == 12288
+    assert described(server("llamacpp", transport=net(routes)), "any").context_window == 12288
 
 
 def test_llamacpp_asks_the_server_for_what_it_names_after_a_file() -> None:
     """A server's list says `/models/q.gguf`, a file of its own machine."""
     listed = {"data": [{"id": "/models/q.gguf", "meta": {"n_ctx": 4096}}]}
-    provider = llamacpp(
+    provider = server(
+        "llamacpp",
         transport=net(
             {
                 "GET /v1/models": listed,
@@ -144,16 +147,16 @@ def test_llamacpp_asks_the_server_for_what_it_names_after_a_file() -> None:
                     "choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]
                 },
             }
-        )
+        ),
     )
     assert described(provider, "/models/q.gguf").context_window == 4096
     assert answer_of(provider, ask(model="/models/q.gguf")).text == "Hello"
 
 
-@pytest.mark.parametrize("make", [openai, ollama, lmstudio, llamacpp])
-def test_silent_server_leaves_facts_unknown(make: Any) -> None:
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+def test_silent_server_leaves_facts_unknown(preset: Preset) -> None:
     """Describing never fails; the request will say what is wrong."""
-    provider = make(base_url=f"http://127.0.0.1:{free_port()}/v1")
+    provider = server(preset, base_url=f"http://127.0.0.1:{free_port()}/v1")
     assert names(provider) == []
     assert described(provider, "m").context_window is None
 
@@ -161,11 +164,111 @@ def test_silent_server_leaves_facts_unknown(make: Any) -> None:
 @pytest.mark.parametrize("document", [None, [], "x", {"data": None}, {"data": [1, {"id": 2}]}])
 def test_senseless_lists_are_empty(document: Any) -> None:
     """Another program may listen on that port."""
-    assert names(openai("k", transport=net({"GET /v1/models": document}))) == []
+    assert names(server("openai", api_key="k", transport=net({"GET /v1/models": document}))) == []
 
 
 def test_model_with_an_address_keeps_its_name() -> None:
     """The spec that people wrote is the one that is shown."""
     routes = {"GET /v1/models": {"data": [{"id": "m", "max_model_len": 2048}]}}
-    info = described(openai("k", transport=net(routes)), "m@http://box.test/v1")
+    info = described(server("openai", api_key="k", transport=net(routes)), "m@http://box.test/v1")
     assert (info.spec, info.context_window) == ("openai:m@http://box.test/v1", 2048)
+
+
+A_PICTURE = Image(data="QUJD", media_type="image/png")
+TEXT_ONLY = {"id": "m", "architecture": {"input_modalities": ["text"]}}
+SEES: dict[str, tuple[str, dict[str, Any], bool | None]] = {
+    "openrouter": (
+        "openrouter",
+        {
+            "GET /api/v1/models": {
+                "data": [{"id": "m", "architecture": {"input_modalities": ["text"]}}]
+            }
+        },
+        False,
+    ),
+    "mistral": (
+        "mistral",
+        {"GET /v1/models": {"data": [{"id": "m", "capabilities": {"vision": True}}]}},
+        True,
+    ),
+    "lmstudio": ("lmstudio", {"GET /api/v0/models": {"data": [{"id": "m", "type": "llm"}]}}, False),
+    "ollama": (
+        "ollama",
+        {"POST /api/show": {"capabilities": ["completion"]}, "GET /api/ps": {}},
+        False,
+    ),
+    "llamacpp": ("llamacpp", {"GET /props": {"modalities": {"vision": False}}}, False),
+    "litellm": (
+        "litellm",
+        {"GET /model_group/info": {"data": [{"model_group": "m", "supports_vision": False}]}},
+        False,
+    ),
+    "nobody told": ("openai", {"GET /v1/models": {"data": [{"id": "m"}]}}, None),
+}
+
+
+@pytest.mark.req("P1")
+@pytest.mark.parametrize(("provider", "routes", "sees"), SEES.values(), ids=SEES)
+def test_an_image_is_refused_only_where_the_server_said_it_is_not_seen(
+    provider: str,
+    routes: dict[str, Any],
+    *,
+    sees: bool | None,
+) -> None:
+    """In a sentence, before anything is sent; nothing is guessed, and old images become a word."""
+    asked: list[dict[str, Any]] = []
+    table = net(routes)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/chat/completions"):
+            asked.append(json.loads(request.content))
+            return hello_stream()
+        found: httpx.Response = table.handler(request)  # type: ignore[assignment]
+        return found
+
+    made = server(provider, api_key="k", transport=httpx.MockTransport(handle))
+    assert described(made, "m").has_vision is sees
+    picture = User(content=(Text(text="What is this?"), A_PICTURE))
+    answer = answer_of(made, ChatRequest(model="m", messages=(picture,)))
+    if sees is False:
+        assert answer.error is not None
+        assert f"{provider}:m takes no images." in answer.error.message
+        assert asked == []
+    else:
+        assert answer.text == "Hello"
+    later = (picture, Assistant(content=(Text(text="A"),)), User(content=(Text(text="and?"),)))
+    assert answer_of(made, ChatRequest(model="m", messages=later)).text == "Hello"
+    assert ("image_url" in str(asked[-1])) is (sees is not False)
+    assert ("not shown to you" in str(asked[-1])) is (sees is False)
+
+
+def test_litellm_tells_of_the_models_behind_it() -> None:
+    """Its groups have windows; a model that isn't among them is looked up in its list."""
+    groups = {"data": [{"model_group": "a", "max_input_tokens": 9000.0}, {"model_group": "b"}, 1]}
+    routes = {"GET /model_group/info": groups, "GET /v1/models": {"data": [{"id": "c"}]}}
+    provider = server("litellm", transport=net(routes))
+    windows = {model: described(provider, model).context_window for model in "abc"}
+    assert windows == {"a": 9000, "b": None, "c": None}
+
+
+def test_gemini_lists_its_models_without_their_folder() -> None:
+    """`models/gemini-x` is asked as `gemini-x`; what can't chat is left out."""
+    data = [{"id": "models/gemini-x"}, {"id": "models/text-embedding-004"}]
+    routes = {"GET /v1beta/openai/models": {"data": data}}
+    assert names(server("gemini", api_key="k", transport=net(routes))) == ["gemini-x"]
+
+
+def test_mistral_and_openrouter_tell_what_a_model_can() -> None:
+    """As a table, or as a list of parameters."""
+    entries = [
+        {"id": "chat", "capabilities": {"completion_chat": True, "function_calling": False}},
+        {"id": "ocr", "capabilities": {"completion_chat": False}},
+        {"id": "free", "supported_parameters": ["temperature"]},
+        {"id": "tools", "supported_parameters": ["tools"]},
+    ]
+    provider = server("vllm", transport=net({"GET /v1/models": {"data": entries}}))
+    assert {info.name: info.has_tools for info in asyncio.run(provider.models())} == {
+        "chat": False,
+        "free": False,
+        "tools": True,
+    }

@@ -25,9 +25,11 @@ from agent_magics.core.messages import (
 )
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.openai import OpenAICompatible, openai
+from agent_magics.providers.openai import OpenAICompatible
 from agent_magics.providers.payload import payload_of
+from agent_magics.providers.presets import Quirks
 from agent_magics.providers.retry import Retry
+from agent_magics.providers.servers import server as reached
 from agent_magics.providers.wire import is_loopback
 from tests.providers.answers import (
     KEY,
@@ -80,13 +82,13 @@ def test_conversation_is_written_in_the_servers_words() -> None:
             "content": "I look",
             "tool_calls": [
                 {
-                    "id": "c3",
+                    "id": "call00001",
                     "type": "function",
                     "function": {"name": "f", "arguments": '{"x": "é"}'},
                 }
             ],
         },
-        {"role": "tool", "tool_call_id": "c3", "content": "done"},
+        {"role": "tool", "tool_call_id": "call00001", "content": "done"},
         {"role": "user", "content": "[note] you were interrupted"},
         {
             "role": "user",
@@ -115,11 +117,12 @@ def test_reasoning_goes_back_only_to_who_made_it() -> None:
     request = ChatRequest(model="m", messages=(Assistant(reasoning=thought),))
     other = ChatRequest(model="n", messages=(Assistant(reasoning=thought),))
 
-    def sent(request: ChatRequest, field: str | None) -> str:
-        return json.dumps(payload_of(request, reasoning_field=field, provider="openai"))
+    def sent(request: ChatRequest, field: Any) -> str:
+        quirks = Quirks(reasoning=field)
+        return json.dumps(payload_of(request, quirks=quirks, author=("openai", request.model)))
 
     assert '"reasoning_content": "hm"' in sent(request, "reasoning_content")
-    assert "hm" not in sent(request, None)
+    assert "hm" not in sent(request, "")
     assert "hm" not in sent(other, "reasoning_content")
 
 
@@ -181,9 +184,9 @@ def test_refused_feature_is_left_out_and_remembered(
 
 
 def test_tools_are_left_out_for_models_that_break_on_them() -> None:
-    """`sends_tools=False` sends none."""
+    """The quirk `tools` says so."""
     tool = ToolDefinition(name="f", description="d", parameters={})
-    assert "tools" not in payload_of(ask(tools=(tool,)), sends_tools=False)
+    assert "tools" not in payload_of(ask(tools=(tool,)), quirks=Quirks(tools=False))
 
 
 # Keys and places
@@ -404,7 +407,9 @@ def test_overflow_in_the_stream_is_overflow() -> None:
 
 def test_openai_itself_is_the_default_place() -> None:
     """The maker of `openai:`."""
-    provider = openai("key", transport=httpx.MockTransport(lambda _: hello_stream()))
+    provider = reached(
+        "openai", api_key="key", transport=httpx.MockTransport(lambda _: hello_stream())
+    )
     assert provider.endpoint.host == "api.openai.com"
     assert provider.provider_id == "openai"
     assert isinstance(provider, Provider)
@@ -419,7 +424,7 @@ def test_openai_itself_is_not_asked_without_a_key(key: Any) -> None:
         asked.append(request.url.host)
         return hello_stream()
 
-    provider = openai(key, transport=httpx.MockTransport(answer))
+    provider = reached("openai", api_key=key, transport=httpx.MockTransport(answer))
     error = answer_of(provider).error
     assert error is not None
     assert str(error) == "openai needs a key: set OPENAI_API_KEY."
@@ -427,6 +432,6 @@ def test_openai_itself_is_not_asked_without_a_key(key: Any) -> None:
     assert asked == []
     transport = httpx.MockTransport(answer)
     for place in ("http://127.0.0.1:9/v1", "https://models.example.org/v1"):
-        other = openai(key, base_url=place, transport=transport)
+        other = reached("openai", api_key=key, base_url=place, transport=transport)
         assert answer_of(other).text == "Hello"
     assert asked == ["127.0.0.1", "models.example.org"]

@@ -1,0 +1,186 @@
+"""Which model answers: the one that is named, a key's, a local server's, the embedded one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Literal
+
+from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
+from agent_magics.core.messages import Value
+from agent_magics.providers.presets import Preset
+from agent_magics.settings.servers import (
+    ANTHROPIC,
+    ANTHROPIC_VARIABLES,
+    HOSTED,
+    LOCAL,
+    PROBE_S,
+    PROVIDER_IDS,
+    address_of,
+    embedded_is_ready,
+    has_runtime,
+    is_found,
+    provider_of,
+    reach,
+)
+from agent_magics.settings.values import Environ, said_in
+
+DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-5-5"
+EMBEDDED_SPEC = "embedded:smollm2-135m"
+NO_MODEL = "none:found"  # what a session is built on where there is no model
+REMEDIES = (
+    'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or run "%agent model pull" for the'
+    " small demo model (93 MB)."
+)
+REMEDIES_WITHOUT_RUNTIME = (
+    'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or install "agent-magics[local]" and'
+    ' run "%agent model pull" for the small demo model (93 MB).'
+)
+
+_PATH_LIKE = re.compile(r"[/\\~.]|[A-Za-z]:[/\\]")
+_USER = re.compile(r"//[^/@]*@")
+
+
+class Choice(Value):
+    """The model that answers, and why it is this one."""
+
+    spec: str
+    why: Literal["named", "key", "local server", "embedded"]
+    is_demo: bool = False
+
+
+def expected_model(environ: Environ, name: str | None = None) -> str | None:
+    """Tell the model that will answer, as far as that is known without asking anyone.
+
+    For the load line (decision 59). None: it is found at first use.
+    """
+    named = name or said_in(environ, "AGENT_MAGICS_MODEL")
+    if named:
+        spec = _complete(named, environ)
+        return spec if ":" in spec else None
+    for provider in _keyed(environ):
+        spec = _complete(provider, environ)
+        if ":" in spec:
+            return spec
+        if provider != "azure":  # another server is asked for its own
+            return None
+    return None
+
+
+def model_label(environ: Environ, name: str | None = None) -> str:
+    """Say for the load line which model answers; see `expected_model`."""
+    spec = expected_model(environ, name)
+    if spec is None:
+        return "model: found at first use"
+    if spec.startswith("embedded:"):
+        return f"{spec.partition(':')[2]} (demo model, on this machine)"
+    return shown_model(spec)
+
+
+def shown_model(spec: str) -> str:
+    """Write a model for an output that may be saved and shared: no folder, no user of an address.
+
+    `scripted:/home/me/answers.yaml` is shown as `scripted:answers.yaml`; other names stay whole.
+    """
+    if spec == NO_MODEL:
+        return "no model"
+    provider, _, rest = spec.partition(":")
+    name, at, address = rest.partition("@http")
+    if provider == "scripted" or _PATH_LIKE.match(name) or name.lower().endswith(".gguf"):
+        name = re.split(r"[/\\]", name)[-1]
+    return f"{provider}:{name}{at}{_USER.sub('//', address)}" if name else provider
+
+
+async def resolve_model(name: str | None, *, environ: Environ, probe: bool = True) -> Choice:
+    """Choose the model: named, a key, a local server that answers, the embedded one.
+
+    `probe=False` asks no local server. Raises `ModelNotSupported` on a name that no provider has,
+    `NoModel`, which says what to do, where nothing is left.
+    """
+    named = name or said_in(environ, "AGENT_MAGICS_MODEL")
+    if named:
+        return await _named(named, environ)
+    for provider in _keyed(environ):
+        spec = await _whole(provider, environ)
+        if spec:
+            return Choice(spec=spec, why="key")
+    if probe:
+        local = (reach(provider_of(each, environ)) for each in LOCAL)
+        for reached in await asyncio.gather(*local):
+            if reached.models:
+                return Choice(spec=reached.models[0].spec, why="local server")
+    if embedded_is_ready():
+        return Choice(spec=EMBEDDED_SPEC, why="embedded", is_demo=True)
+    raise NoModel(REMEDIES if has_runtime() else REMEDIES_WITHOUT_RUNTIME)
+
+
+async def _named(name: str, environ: Environ) -> Choice:
+    provider, _, model = _complete(name, environ).partition(":")
+    if provider not in PROVIDER_IDS and provider not in _added_providers():
+        raise ModelNotSupported(name, (*PROVIDER_IDS, *_added_providers()))
+    if provider == "embedded" and f"{provider}:{model}" != EMBEDDED_SPEC:
+        raise ModelError(
+            f'There is no embedded model "{model}"; the one there is: {EMBEDDED_SPEC}.'
+        )
+    if model:
+        spec = f"{provider}:{model}"
+        return Choice(spec=spec, why="named", is_demo=spec == EMBEDDED_SPEC)
+    found = await _first_of(provider, environ)
+    if found is None:
+        raise NoModel(f"{provider} tells no models; write {provider}:name, or {REMEDIES}")
+    return Choice(spec=found, why="named")
+
+
+def _added_providers() -> tuple[str, ...]:
+    from agent_magics.session.extensions import (  # noqa: PLC0415 - it reads what is installed
+        extension_names,
+    )
+
+    return extension_names("providers")
+
+
+def _keyed(environ: Environ) -> list[str]:
+    """Name the providers whose key or address stands in the environment, in their order."""
+    found = [each.provider for each in HOSTED if is_found(each, environ)]
+    if any(said_in(environ, name) for name in ANTHROPIC_VARIABLES):
+        found.insert(1 if found[:1] == ["openai"] else 0, ANTHROPIC)
+    return found
+
+
+def _complete(name: str, environ: Environ) -> str:
+    """Fill in what a provider's bare id means, as far as nobody has to be asked."""
+    bare = name.strip().rstrip(":")
+    if bare == "embedded":
+        return EMBEDDED_SPEC
+    if bare == ANTHROPIC:
+        chosen = said_in(environ, "AGENT_MAGICS_ANTHROPIC_MODEL")
+        return f"{ANTHROPIC}:{chosen or DEFAULT_ANTHROPIC_MODEL}"
+    known = next((each for each in HOSTED if each.provider == bare), None)
+    if known is None:
+        return name.strip()
+    model = said_in(environ, known.model_variable) or _default_model(known, environ)
+    return f"{bare}:{model}" if model else bare
+
+
+def _default_model(known: Preset, environ: Environ) -> str:
+    """Name what a key alone means; nothing where another server stands in the provider's place."""
+    place = address_of(known, environ)
+    is_theirs = place is None or place.rstrip("/") == known.base_url
+    return known.default_model if is_theirs else ""
+
+
+async def _whole(provider: str, environ: Environ) -> str | None:
+    spec = _complete(provider, environ)
+    if ":" in spec:
+        return spec
+    found = await _first_of(provider, environ)
+    known = next(each for each in HOSTED if each.provider == provider)
+    return found or (f"{provider}:{known.default_model}" if known.default_model else None)
+
+
+async def _first_of(provider_id: str, environ: Environ) -> str | None:
+    for known in (*HOSTED, *LOCAL):
+        if known.provider == provider_id:
+            models = (await reach(provider_of(known, environ), within_s=2 * PROBE_S)).models
+            return models[0].spec if models else None
+    return None

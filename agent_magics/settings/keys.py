@@ -1,0 +1,43 @@
+"""Finds keys when they are needed: the environment, then the keyring."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+
+from agent_magics.settings.values import APP, Environ
+
+
+class Keys:
+    """Finds keys when they are needed: the environment, then the keyring (`core.ports.Secrets`).
+
+    It never shows or keeps one.
+    """
+
+    def __init__(self, environ: Environ) -> None:
+        self._environ = environ
+
+    def find(self, name: str) -> str | None:
+        """Look a key up by the name of its variable; None where there is none."""
+        found = self._environ.get(name, "").strip()
+        return found or _from_keyring(name)
+
+    def first(self, names: Sequence[str]) -> str | None:
+        """Look up the first key that one of these variables has."""
+        return next((key for name in names if (key := self.find(name))), None)
+
+    def find_for(self, host: str) -> str | None:
+        """Look up the key of a host: `AGENT_MAGICS_KEY_MODELS_EXAMPLE_ORG`."""
+        return self.find("AGENT_MAGICS_KEY_" + re.sub(r"\W", "_", host).upper())
+
+
+def _from_keyring(name: str) -> str | None:
+    if importlib.util.find_spec("keyring") is None:
+        return None
+    import keyring  # noqa: PLC0415 - optional
+
+    try:
+        return keyring.get_password(APP, name)
+    except Exception:  # noqa: BLE001 - backends raise errors of their own, and a key is optional
+        return None
