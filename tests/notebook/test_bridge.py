@@ -393,7 +393,7 @@ def test_nbclient_gets_one_output_and_a_failure() -> None:
         "async def turn():\n"
         "    view = AnswerDisplay()\n"
         "    for word in ('Hel', 'lo'):\n"
-        "        view._page.add_text(word)\n"
+        "        view.page.add_text(word)\n"
         "        await asyncio.sleep(0.15)\n"
         "    reply = Reply(text='Hello', seq=1, slot_id='s', turn_id='t', model='m')\n"
         "    view.finish(Completed(reply=reply))\n"
