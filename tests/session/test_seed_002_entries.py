@@ -111,6 +111,56 @@ def test_a_failed_automatic_summary_leaves_the_active_checkpoint(
     asyncio.run(scene())
 
 
+async def nearly_full(bench: Bench, *steps: Any) -> Session:
+    """Make a session 50 tokens under its threshold, with 200 tokens that could be summed up."""
+    session = await filled(bench, "ok", "ok", summary(), *steps, turns=0)
+    await session.submit_turn("word " * 200)
+    await session.submit_turn("word " * (1_950 - session.context_info().used))
+    return session
+
+
+@pytest.mark.req("C12", "dec36", "inv5")
+def test_a_summary_that_hardly_helps_is_not_taken_by_itself(bench: Bench) -> None:
+    """Under a tenth fewer tokens is no progress for the trigger."""
+
+    async def scene() -> None:
+        session = await nearly_full(bench, "fine")
+        _, outcome = await watched(session, "word " * 150)
+        assert isinstance(outcome, Completed)
+        assert any("hardly" in warning for warning in outcome.warnings)
+        assert session.context_info().checkpoint_id is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C12", "C14", "dec36")
+def test_a_summary_that_helps_a_little_is_taken_by_hand(bench: Bench) -> None:
+    """A person who asks for it gets it."""
+
+    async def scene() -> None:
+        done = await (await nearly_full(bench)).compact()
+        assert 0.9 * done.tokens_before < done.tokens_after < done.tokens_before
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("C12", "inv5")
+def test_a_context_that_stays_over_the_threshold_is_not_compacted(bench: Bench) -> None:
+    """What must stay is too much by itself: nothing changes, and that is said."""
+
+    async def scene() -> None:
+        by_hand = CompactionConfig(enabled=False, reserve_tokens=2_000, keep_recent_tokens=300)
+        session = await filled(bench, "ok", summary(), turns=2, compaction=by_hand)
+        await session.submit_turn(LONG * 7)
+        before = session.messages()
+        with pytest.raises(CompactError, match="over the threshold of 2,000"):
+            await session.compact()
+        assert session.messages() == before
+        assert session.context_info().checkpoint_id is None
+
+    asyncio.run(scene())
+
+
 async def asked_with(bench: Bench, window: int) -> tuple[ChatRequest, Session]:
     """Compact 50,000 tokens in a session whose model has a window; give what was asked of it."""
     by_hand = CompactionConfig(enabled=False, keep_recent_tokens=50)
