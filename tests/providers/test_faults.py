@@ -58,6 +58,46 @@ def test_words_near_overflow_are_told_apart(message: str, kind: str) -> None:
     assert read_fault(400, {"error": {"message": message}}).kind == kind
 
 
+@pytest.mark.req("inv15")
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages.3: `tool_use` ids were found without `tool_result` blocks immediately after: a",
+        "messages.1.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_1",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to",
+        "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
+        "No tool call found for function call output with call_id call_1.",
+        "tool_call_id is not found in the previous messages",
+        "tool_call_id 'call_7' not found",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_malformed_history_is_our_fault_and_never_compacted(status: int, message: str) -> None:
+    """Though it may speak of messages and lengths; it isn't sent again."""
+    fault = read_fault(status, {"error": {"message": message, "type": "invalid_request_error"}})
+    assert (fault.kind, fault.may_pass) == ("malformed_history", False)
+    assert "please report it" in error_of(fault, provider="x").message
+
+
+@pytest.mark.req("inv15")
+@pytest.mark.parametrize("code", ["context_length_exceeded", 400, "400", None, "unknown_error", ""])
+@pytest.mark.parametrize("shape", ["dict", "string", "list", "flat", "nested"])
+def test_a_shape_hides_no_overflow(code: Any, shape: str) -> None:
+    """The same words in every shape that an error has (providers.md § Error bodies)."""
+    words = "This model's maximum context length is 8192 tokens, however your messages are longer."
+    inner: dict[str, Any] = {"message": words, "code": code, "type": "invalid_request_error"}
+    body: Any = {
+        "dict": {"error": inner},
+        "string": {"error": words},
+        "list": [{"error": inner}],
+        "flat": {"object": "error", **inner},
+        "nested": {"error": {"message": f"proxy: upstream said b'{json.dumps({'error': inner})}'"}},
+    }[shape]
+    for sent in (body, json.dumps(body).encode()):
+        fault = read_fault(400, sent)
+        assert (fault.kind, fault.window) == ("input_overflow", 8192)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "may_pass"),
     [

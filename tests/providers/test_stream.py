@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from agent_magics.core.messages import TokenUsage
+from agent_magics.providers.servers import server as named
 from agent_magics.providers.wire import ServerEvent, server_events
 from tests.providers.answers import Gathered, anthropic_server, ask, gather, server, streamed
 
@@ -219,3 +220,40 @@ def test_prompt_that_was_cut_silently_is_told() -> None:
     answer = asyncio.run(gather(provider, ask("word " * 5_000)))
     assert answer.done
     assert "2,048" in answer.done.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 5_000, "这是一个很长的句子" * 900], ids=["words", "Chinese"]
+)
+def test_ollamas_silent_cut_is_told_with_its_remedy(text: str) -> None:
+    """It counts what was left of the prompt; the warning names the setting."""
+    body = (
+        'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}],'
+        '"usage":{"prompt_tokens":1024,"completion_tokens":1}}\n\n'
+    )
+    transport = httpx.MockTransport(lambda _: streamed(body.encode()))
+    provider = named("ollama", transport=transport)
+    answer = asyncio.run(gather(provider, ask(text)))
+    assert answer.done
+    (warning,) = answer.done.warnings
+    assert "ollama read 1,024 tokens of a request of at least" in warning
+    assert "OLLAMA_CONTEXT_LENGTH" in warning
+    assert "num_ctx" in warning
+
+
+@pytest.mark.parametrize("counted", [4_500, 9_000, 0])
+def test_a_count_that_may_be_right_is_no_cut(counted: int) -> None:
+    """Tokenizers differ, and nothing counted is nothing known."""
+    usage = {"prompt_tokens": counted, "completion_tokens": 1}
+    chunk = {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
+    provider = server(lambda _: streamed(f"data: {json.dumps(chunk)}\n\n".encode()))
+    answer = asyncio.run(gather(provider, ask("word " * 5_000)))
+    assert answer.done
+    assert answer.done.warnings == ()
+
+
+@pytest.mark.parametrize("done", ["data: [DONE]\n\n", 'data: {"choices":[]}\n\ndata: [DONE]\n\n'])
+def test_an_answer_without_a_word_is_an_empty_answer(done: str) -> None:
+    """LM Studio gives one now and then; the engine says that the model returned nothing."""
+    answer = asyncio.run(answers_for([(done.encode(),)]))[0]
+    assert (answer.text, answer.end) == ("", "done")
