@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
+from agent_magics.context.budget import ContextInfo
 from agent_magics.core.errors import ModelError
 from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.host import in_kernel, somebody_there
@@ -43,8 +44,34 @@ def in_use(seat: Seat) -> str:
 
 
 def choose_model(seat: Seat, spec: str) -> None:
-    """Use another model for this session; slots with their own keep it."""
-    say(f"this session asks {shown_model(seat.choose_model(spec))} now")
+    """Use another model for this session; slots with their own keep it.
+
+    Where the conversation doesn't fit the new one's window, say so now (decision 27).
+    """
+    chosen = seat.choose_model(spec)
+    say(f"this session asks {shown_model(chosen)} now")
+    session = seat.session()
+    if session.slot_config().model is None:
+        seat.bridge.run(session.describe_model)  # its window is asked for only once
+        told = lack_of_room(session.context_info())
+        if told:
+            say(told)
+
+
+def lack_of_room(info: ContextInfo) -> str:
+    """Say what becomes of a conversation that is too long for its model; "" where it fits."""
+    window, threshold = info.limits.window, info.limits.threshold
+    if info.used > window:
+        return (
+            f"{info.slot_id} has {info.used:,} tokens, its window {window:,}: older turns are"
+            " summarised or left out before the next question is sent; the log keeps them all"
+        )
+    if info.used > threshold:
+        return (
+            f"{info.slot_id} has {info.used:,} of {window:,} tokens, past the threshold of"
+            f" {threshold:,}: %compact makes room"
+        )
+    return ""
 
 
 def pull_model(_seat: Seat) -> None:

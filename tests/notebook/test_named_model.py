@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent_magics.core.errors import NoModel
+from agent_magics.providers.scripted import ScriptedProvider
 from tests.notebook.conftest import Notebook
 
 Named = Callable[[str], str]
@@ -220,3 +222,45 @@ def test_the_provider_of_no_model_says_why() -> None:
 
     with pytest.raises(NoModel, match="ollama tells no models"):
         asyncio.run(ask())
+
+
+@pytest.mark.req("dec27", "C15")
+def test_a_model_with_a_smaller_window_says_what_becomes_of_the_conversation(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    """At once; the next question goes out shortened, and no request is sent that can't fit."""
+    for number in range(4):
+        notebook.run(f"%agent question {number} {'blah ' * 900}")
+    notebook.run("%config AgentMagics.kernel_tools = False")
+    small = tmp_path / "small.yaml"
+    small.write_text("context_window: 2500\nrepeat: true\nsteps: [short]")
+    said = notebook.run(f"%agent model scripted:{small}").splitlines()
+    assert said[0] == "this session asks scripted:small.yaml now"
+    assert re.match(r"default has \d,\d{3} tokens, its window 2,500: older turns are ", said[1])
+    notebook.run("%agent and now")
+    (provider,) = (
+        each
+        for each in notebook.session._desk.parts.registry.all
+        if isinstance(each, ScriptedProvider)
+    )
+    sent = [request for request in provider.requests if request.model == str(small)]
+    assert sent
+    assert all(len(str(request.messages).split()) < 2_500 for request in sent)
+    assert notebook.session.history()[0].payload.content[0].text.startswith("question 0")
+
+
+@pytest.mark.req("dec27")
+def test_a_model_past_its_threshold_says_what_makes_room(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    """And one with room says nothing of it; a slot with its own model isn't spoken of."""
+    notebook.run("%config AgentMagics.kernel_tools = False")
+    notebook.run(f"%agent question {'blah ' * 900}")
+    for window, words in ((1_800, "past the threshold of 900: %compact"), (90_000, None)):
+        model = tmp_path / f"{window}.yaml"
+        model.write_text(f"context_window: {window}\nrepeat: true\nsteps: [short]")
+        said = notebook.run(f"%agent model scripted:{model}").splitlines()
+        assert len(said) == (2 if words else 1)
+        assert words is None or words in said[1]
+    notebook.run(f"%slot new own --model scripted:{tmp_path / '90000.yaml'} --switch")
+    assert len(notebook.run(f"%agent model scripted:{tmp_path / '1800.yaml'}").splitlines()) == 1
