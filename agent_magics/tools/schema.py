@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import re
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
@@ -19,6 +20,7 @@ from agent_magics.tools.threads import end_if_forked, log_late, on_own_thread, t
 P = ParamSpec("P")
 R = TypeVar("R")
 Preview = Callable[[dict[str, Any]], str]
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNUSABLE = (
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
@@ -46,7 +48,9 @@ class FunctionTool(Generic[P, R]):
         self._thread = thread
         self._is_async = inspect.iscoroutinefunction(function)
         self.preview = preview
-        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
+        self.name: str = _checked_name(
+            name or str(getattr(function, "__name__", type(function).__name__))
+        )
         self.description: str = inspect.cleandoc(function.__doc__ or "")
         self.is_mutating: bool = mutating
         self._arguments = _arguments_type(self.name, function)
@@ -143,6 +147,16 @@ def as_output(result: object) -> ToolOutput:
                 return ToolOutput(content=msgspec.json.encode(result).decode())
             except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
                 return ToolOutput(content=repr(result))
+
+
+def _checked_name(name: str) -> str:
+    """Give a tool's name back where servers take it, or raise `InputValidation`."""
+    if not _NAME.fullmatch(name):
+        raise InputValidation(
+            f'A tool can\'t be called "{name}": give it a name of letters a-z, digits, "_" and "-",'
+            ' 64 at most, as in @tool(name="rainfall").'
+        )
+    return name
 
 
 def _arguments_type(name: str, function: Callable[..., Any]) -> type[msgspec.Struct]:

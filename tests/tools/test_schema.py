@@ -102,7 +102,7 @@ def test_arguments_that_do_not_fit_are_named(arguments: dict[str, Any], says: st
 def test_a_signature_that_no_model_can_fill_is_refused(function: Callable[..., int]) -> None:
     """Open-ended parameters can't be described."""
     with pytest.raises(InputValidation, match="give every parameter a name"):
-        tool(function)
+        tool(name="open")(function)
 
 
 def test_a_type_that_json_cannot_carry_is_refused() -> None:
@@ -172,3 +172,12 @@ def test_a_default_that_json_cannot_carry_is_refused(value: float) -> None:
 
     with pytest.raises(InputValidation, match="can't be sent as JSON"):
         tool(f)
+
+
+@pytest.mark.parametrize("name", ["", "ä", "a b", "x" * 65, "a.b"])
+def test_a_name_that_servers_refuse_is_refused_here(name: str) -> None:
+    """One sentence with how to give it another; a lambda has no name that would do."""
+    with pytest.raises(InputValidation, match="give it a name"):
+        tool(name=name or None)(lambda: 1)
+    with pytest.raises(InputValidation, match="<lambda>"):
+        tool(lambda city: city)
