@@ -1,4 +1,4 @@
-"""Contract suites for what may be plugged in: run them with pytest over your own store (E23).
+"""Contract suites for what may be plugged in: run them with pytest over your own (E23).
 
     class TestMyStore(SessionStorageContract):
         def make_store(self) -> SessionStorage:
@@ -8,10 +8,15 @@
         def make_store(self) -> MemoryStorage:
             return MyMemories()
 
-Every test makes a store of its own. Nothing here imports pytest.
+    class TestMyModels(ProviderContract):
+        def make_provider(self) -> Provider:
+            return MyModels()
+
+Every test makes one of its own. Nothing here imports pytest.
 """
 
 from agent_magics.testing.memories import MemoryStorageContract, memory
+from agent_magics.testing.providers import ProviderContract
 from agent_magics.testing.sessions import (
     NOON,
     SessionStorageContract,
@@ -28,6 +33,7 @@ from agent_magics.testing.sessions import (
 __all__ = [
     "NOON",
     "MemoryStorageContract",
+    "ProviderContract",
     "SessionStorageContract",
     "assistant",
     "checkpoint",

@@ -12,6 +12,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from tests.notebook.conftest import Notebook
+from tests.providers.own_provider import block, installed
 
 SKILL = "---\nname: {name}\ndescription: Draws.\n{more}---\nDraw it in {name}."
 PACKAGE = """
@@ -197,3 +198,15 @@ def test_a_tool_of_the_notebook_stands_before_a_packages(
     )
     notebook.run("%agent how wet is it?")
     assert "'nothing'" in str(notebook.session.history())
+
+
+@pytest.mark.req("P8")
+def test_the_provider_of_the_docs_answers_in_a_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notebook: Notebook
+) -> None:
+    """Once its package is installed; it takes thirty lines."""
+    with installed(tmp_path, monkeypatch):
+        notebook.run("%reload_ext agent_magics")
+        notebook.run("%agent model acme:loud")
+        assert "HOW ARE YOU?" in notebook.run("%agent how are you?")
+    assert len([line for line in block("python").splitlines() if line.strip()]) <= 30
