@@ -31,7 +31,9 @@ IncompleteCause = Literal[
     "cut by length",
     "ended by a plugin",
 ]
-SlotAction = Literal["created", "derived", "switched", "configured", "renamed", "deleted"]
+SlotAction = Literal[
+    "created", "derived", "switched", "configured", "renamed", "deleted", "restored"
+]
 MetadataKey = Literal[
     "session_config", "memory_namespace", "context_compaction", "memory_checkpoint"
 ]

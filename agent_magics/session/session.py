@@ -221,6 +221,15 @@ class Session(SessionView):
 
     @hops
     @one_by_one
+    async def restore_slot(self, slot_uid: str) -> None:
+        """Take a delete back; `slot_uid` is the deleted slot's uid, whose name must be free.
+
+        It doesn't become current. Raises `SlotAlreadyExists`, `InputValidation`.
+        """
+        await self._desk.commit(self._desk.slot_changes.restore(slot_uid))
+
+    @hops
+    @one_by_one
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 

@@ -117,6 +117,17 @@ class SlotChanges:
             events=(event,), slots=(gone,), current_slot_uid=anchor if is_current else None
         )
 
+    def restore(self, slot_uid: str) -> Change:
+        """Take a delete back: the slot is there as it was, under its name if that is free."""
+        slot = self._mirror.slots.get(slot_uid)
+        if slot is None or not slot.deleted:
+            raise InputValidation(f"{slot_uid!r} is no deleted slot of this session.")
+        if slot.slot_id in self._mirror.living:
+            raise SlotAlreadyExists(slot.slot_id)
+        restored = msgspec.structs.replace(slot, deleted=False)
+        event = SlotChanged(action="restored", slot_id=slot.slot_id, config=slot.config)
+        return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(restored,))
+
     def configure(self, slot: Slot, settings: dict[str, Any]) -> Change:
         """Change some settings of a slot; raises `InputValidation` on an unknown one."""
         settable = [name for name in SlotConfig.__struct_fields__ if name != "source"]

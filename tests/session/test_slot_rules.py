@@ -254,3 +254,42 @@ def test_changes_that_meet_come_one_after_the_other(bench: Bench) -> None:
         assert session.current_slot == "default"
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("S7", "E18")
+def test_a_delete_is_taken_back(bench: Bench) -> None:
+    """The slot is there again with its talk, its mode and its children, also after a resume."""
+
+    async def scene() -> None:
+        session = await bench.session("a", "b", session_id="s")
+        await session.create_slot("kept")
+        await talk(session, "1", slot="kept")
+        await session.configure_slot("kept", mode=Readonly())
+        uid = {slot.slot_id: slot.uid for slot in session.list_slots()}["kept"]
+        await session.delete_slot("kept")
+        await session.restore_slot(uid)
+        await session.close()
+        again = await bench.resumed("s")
+        assert said(again.messages("kept")) == ["1", "a"]
+        assert again.slot_config("kept").mode == Readonly()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S7")
+def test_a_slot_comes_back_only_where_it_was_deleted_and_its_name_is_free(bench: Bench) -> None:
+    """Neither a living slot nor one whose name is used again is restored."""
+
+    async def scene() -> None:
+        session = await bench.session()
+        await session.create_slot("name")
+        uid = {slot.slot_id: slot.uid for slot in session.list_slots()}["name"]
+        with pytest.raises(InputValidation, match="no deleted slot"):
+            await session.restore_slot(uid)
+        await session.delete_slot("name")
+        await session.create_slot("name")
+        with pytest.raises(SlotAlreadyExists):
+            await session.restore_slot(uid)
+        assert [slot.slot_id for slot in session.list_slots()] == ["default", "name"]
+
+    asyncio.run(scene())
