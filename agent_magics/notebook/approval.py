@@ -74,8 +74,30 @@ class Question:
             request.tool_name, (f"to call {request.tool_name}", "run it?", "")
         )
         where = "" if request.slot_id == DEFAULT_SLOT else f" in {request.slot_id}"
-        self._head = visible(f"The agent{where} wants {wants}:")
+        self.head = visible(f"The agent{where} wants {wants}:")
+        self.preview = request.preview
         self._lines = request.preview.splitlines()
+
+    @property
+    def does(self) -> str:
+        """Name what a yes does, as a button does."""
+        return self._ask.rstrip("?").capitalize()
+
+    @property
+    def editable(self) -> str | None:
+        """Give the text that may be edited; None where something in it can't be seen."""
+        name = self._text_argument(self._arguments)
+        text = self._arguments[name] if name else _as_json(self._arguments, indent=2)
+        return text if visible(text) == text else None
+
+    def edited(self, text: str) -> dict[str, Any] | None:
+        """Give the arguments that an edited text means; None where they are as they were.
+
+        Raises `msgspec.DecodeError` or `UnicodeEncodeError` where it should be JSON and isn't.
+        """
+        name = self._text_argument(self._arguments)
+        changed = {**self._arguments, name: text} if name else _from_json(text)
+        return None if changed == self._arguments else changed
 
     def answer(self, read: Read, write: Write) -> ApprovalAnswer:
         """Ask until there is an answer. The end of the input is a no."""
@@ -113,7 +135,7 @@ class Question:
         if is_cut:
             half = MAX_SHOWN_LINES // 2
             lines = [*lines[:half], f"… {count - 2 * half:,} lines …", *lines[-half:]]
-        write("\n".join([self._head, *(f"    {line}" for line in lines)]))
+        write("\n".join([self.head, *(f"    {line}" for line in lines)]))
         return is_cut
 
     def _edit(self, read: Read, write: Write) -> None:
@@ -134,11 +156,7 @@ class Question:
         return name if isinstance(value, str) and not others else None
 
     def _told(self, arguments: dict[str, Any], name: str | None) -> str:
-        others = [
-            f"{key}={json.dumps(value, ensure_ascii=False)}"
-            for key, value in arguments.items()
-            if key != name
-        ]
+        others = [f"{key}={_as_json(value)}" for key, value in arguments.items() if key != name]
         return "\n".join([*others, *([arguments[name]] if name else [])])
 
 
@@ -165,15 +183,23 @@ def edited_text(text: str, read: Read, write: Write) -> str:
 
 
 def _edited_json(arguments: dict[str, Any], read: Read, write: Write) -> dict[str, Any]:
-    write(visible(json.dumps(arguments, ensure_ascii=False)))
+    write(visible(_as_json(arguments)))
     while True:
         said = read("arguments as JSON (empty: as they were): ").strip()
         if not said:
             return arguments
         try:
-            return msgspec.json.decode(said, type=dict[str, Any])
+            return _from_json(said)
         except (msgspec.DecodeError, UnicodeEncodeError):
             write("That is no JSON object.")
+
+
+def _as_json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _from_json(text: str) -> dict[str, Any]:
+    return msgspec.json.decode(text, type=dict[str, Any])
 
 
 def visible(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_magics.core.money import dollars
 from agent_magics.core.turns import (
@@ -24,14 +24,15 @@ from agent_magics.core.turns import (
     ToolStarted,
     TurnNotice,
     TurnOutcome,
+    TurnPayload,
     TurnWarning,
 )
 from agent_magics.notebook.host import in_kernel, somebody_there
-from agent_magics.notebook.page import Line, Page, Terminal
+from agent_magics.notebook.page import Line, Page, Terminal, call_line
 from agent_magics.settings import shown_model
 
-MAX_ARGUMENT_CHARACTERS = 60
-LINE_END = " ⏎ "
+if TYPE_CHECKING:  # it comes with the first turn that somebody may see
+    from agent_magics.notebook.turn_view import TurnView
 
 
 class AnswerDisplay:
@@ -40,11 +41,12 @@ class AnswerDisplay:
     `feed` may be called with every event of a turn, `finish` once with its outcome; leaving the
     `with` block without an outcome shows what there is. Under an answer that was stopped or failed
     stands what the cell's end says (`stopped`). Outputs go to the cell that made it, also when
-    another one runs by then.
+    another one runs by then. `view` is drawn in the outputs of `page`, where a page can.
     """
 
-    def __init__(self, page: Page | Terminal | None = None) -> None:
+    def __init__(self, page: Page | Terminal | None = None, view: TurnView | None = None) -> None:
         self.page = page or _page_here()
+        self._view = view
         self._begun = time.monotonic()
         self._lasted_s: float | None = None
 
@@ -60,19 +62,32 @@ class AnswerDisplay:
     def __exit__(self, *_exc: object) -> None:
         if self._lasted_s is None:
             self._lasted_s = time.monotonic() - self._begun
-            self.page.end("", {})
+            self._end("", {})
 
     def note(self, sentence: str) -> None:
         """Show a sentence of ours on a line of its own."""
         self.page.add_line(Line(sentence))
+        if self._view:
+            self._view.note(sentence)
+
+    def hint(self, sentence: str) -> None:
+        """Show a sentence of ours until something else comes."""
+        self.page.hint(sentence)
+        if self._view:
+            self._view.hint(sentence)
 
     def feed(self, event: AgentEvent) -> None:
         """Show what an event brings; events that show nothing pass."""
-        match event.payload:
+        self._show(event.payload)
+        if self._view:
+            self._view.feed(event.payload)
+
+    def _show(self, payload: TurnPayload) -> None:
+        match payload:
             case TextChunk(text=text):
                 self.page.add_text(text)
             case ToolStarted() as started:
-                self.page.add_line(Line("", code=_call(started), key=started.call_id))
+                self.page.add_line(Line("", code=call_line(started), key=started.call_id))
             case ToolEnded() as ended:
                 self.page.end_call(ended)
             case ContextCompacted(degraded=False) as done:  # the other kind comes with a warning
@@ -80,13 +95,13 @@ class AnswerDisplay:
             case TurnWarning(text=text):
                 self.note(text)
             case TurnNotice(text=text):
-                self.page.hint(text)
+                self.hint(text)
             case SummaryFailed(message=message):
                 self.note(f"No automatic summary was written: {message}")
             case MemoriesChanged() as changed:
                 self.note(remembered(changed))
             case RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s):
-                self.page.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
+                self.hint(f"{reason}; attempt {attempt + 1} in {wait_s:.0f} s")
             case _:
                 pass
 
@@ -98,7 +113,12 @@ class AnswerDisplay:
             self.page.add_text(reply.text)
         is_whole = isinstance(outcome, Completed)
         line = footer(reply, is_exact=self.page.is_live) if is_whole else ""
-        self.page.end(line, _facts(reply))
+        self._end(line, _facts(reply))
+
+    def _end(self, line: str, facts: dict[str, Any]) -> None:
+        if self._view:
+            self._view.end(line)
+        self.page.end(line, facts)
 
 
 def summarised(done: ContextCompacted) -> str:
@@ -144,18 +164,6 @@ def footer(reply: Reply, *, is_exact: bool) -> str:
         share = 100 * reply.context_tokens / reply.context_window
         parts.append(f"context {share:.0f} %{remedy}")
     return " · ".join(part for part in parts if part)
-
-
-def _call(started: ToolStarted) -> str:
-    """Write a call on one line: its first argument bare, the others by name."""
-    shown = []
-    for index, (name, value) in enumerate(started.arguments.items()):
-        text = f'"{value}"' if isinstance(value, str) else str(value)
-        text = LINE_END.join(" ".join(line.split()) for line in text.strip().splitlines())
-        if len(text) > MAX_ARGUMENT_CHARACTERS:
-            text = f"{text[:MAX_ARGUMENT_CHARACTERS]}…"
-        shown.append(text if index == 0 else f"{name}={text}")
-    return f"{started.tool_name}({', '.join(shown)})"
 
 
 def _facts(reply: Reply) -> dict[str, Any]:

@@ -242,6 +242,7 @@ class AgentMagics(Magics):
         try:
             self.seat.forget()
         finally:
+            self.seat.live_turns.close()
             self.bridge.close()
 
     @no_var_expand

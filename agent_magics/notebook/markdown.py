@@ -9,6 +9,7 @@ reference definitions (their titles may run over a fence).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
@@ -68,6 +69,28 @@ def code_blocks(text: str) -> tuple[str, ...]:
             column = len(block[0]) - len(block[0].lstrip(" "))
             found.append("".join(f"{line[column:]}\n" for line in block[1:-1]))
     return tuple(found)
+
+
+def settled(text: str) -> int:
+    """Tell how much of a text that grows can be shown by itself, for nothing after it matters.
+
+    It ends behind a blank line, outside fences, where what follows isn't indented.
+    """
+    lines = text.splitlines(keepends=True)
+    bare = [line.rstrip("\r\n") for line in lines]
+    ends = [0, *itertools.accumulate(map(len, lines))]
+    index = end = 0
+    while index < len(lines):
+        opened = _opening(bare[index])
+        if opened is not None:
+            prefix, fence, _ = opened
+            index, _ = _content(bare, index + 1, len(prefix), fence)
+            continue
+        index += 1
+        if not bare[index - 1].strip() and bare[index : index + 1]:
+            following = bare[index]
+            end = ends[index] if following.strip() and following[0] not in " \t" else end
+    return end
 
 
 def escape_markdown(text: str) -> str:

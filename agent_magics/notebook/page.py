@@ -16,14 +16,17 @@ from typing import Any, TextIO, cast
 from IPython import get_ipython
 
 from agent_magics.core.text import clean_text
-from agent_magics.core.turns import ToolEnded
+from agent_magics.core.turns import ToolEnded, ToolStarted
 from agent_magics.notebook.markdown import code_span, escape_markdown, safe_parts
 
 FAST_BYTES = 2_048
 FAST_INTERVAL_S = 0.1
 SLOW_BYTES = 20_480
 SLOW_INTERVAL_S = 1 / 3
+KEPT_INTERVAL_S = 10.0  # where a live view shows the text: only what is saved is kept up
 MAX_REASON_CHARACTERS = 120
+MAX_ARGUMENT_CHARACTERS = 60
+LINE_END = " ⏎ "
 # Small and grey where styles are kept (JupyterLab, nbconvert), plain italics where they aren't
 # (GitHub); grey by opacity, so that it fits light and dark pages.
 _SMALL = '<small style="opacity: 0.7">'
@@ -94,11 +97,14 @@ class Page:
     """Markdown in a notebook's cell, updated by its display id.
 
     It is one output; where something else is shown in the cell meanwhile (`make_way`), what comes
-    after it goes into another one below.
+    after it goes into another one below. `anchor` is the class by which a live view finds the
+    outputs, "" for none; `is_watched`: a page draws that view, so that updates may be rare.
     """
 
-    def __init__(self, *, is_live: bool) -> None:
+    def __init__(self, *, is_live: bool, anchor: str = "") -> None:
         self.is_live = is_live
+        self.anchor = anchor
+        self.is_watched = False
         self._outputs = [_Output()]
         self._hint = ""
         self._context = contextvars.copy_context()
@@ -131,6 +137,16 @@ class Page:
                     line.text = mark_of(ended, is_exact=self.is_live)
                     self._changed(output)
 
+    @property
+    def place(self) -> str:
+        """Name the newest output, as its anchor does."""
+        return self._outputs[-1].display_id
+
+    def begin(self) -> None:
+        """Show the newest output, though nothing may stand in it yet: a view is drawn there."""
+        if self.anchor and not self._outputs[-1].is_shown and not self._is_over:
+            self._update()
+
     def has_text(self) -> bool:
         return any(isinstance(part, str) for output in self._outputs for part in output.parts)
 
@@ -141,7 +157,9 @@ class Page:
     @property
     def is_in_the_way(self) -> bool:
         """Tell whether what is shown now would come above what was said before; any thread."""
-        return bool(self._outputs[-1].parts) and not (self._is_over or self._is_showing)
+        newest = self._outputs[-1]
+        has_begun = newest.is_shown or bool(newest.parts)
+        return has_begun and not (self._is_over or self._is_showing)
 
     def make_way(self) -> None:
         """Let something else be shown: what was said stands above it, what comes next below.
@@ -153,9 +171,9 @@ class Page:
         output = self._outputs[-1]
         waits = [] if self.is_live else [line for line in output.lines() if line.is_open]
         output.parts = [part for part in output.parts if part not in waits]
-        if output.parts:
+        if output.parts or output.is_shown:
             self._forget_timer()
-            self._show(output.bundle(""), {})
+            self._show(self._bundle(output), {})
             self._outputs.append(_Output([*waits]))
             self._size, self._hint = 0, ""
             self._shown_at = float("-inf")
@@ -168,22 +186,37 @@ class Page:
         self._forget_timer()
         about = {"agent_magics": facts} if facts else {}
         output = self._outputs[-1]
-        bundle = output.bundle(line)
+        bundle = self._bundle(output, line)
         if output.is_shown or bundle["text/plain"]:
             self._show(bundle, about)
         elif self.is_live and len(self._outputs) > 1:
-            self._show_one(self._outputs[-2], self._outputs[-2].bundle(""), about)
+            self._show_one(self._outputs[-2], self._bundle(self._outputs[-2]), about)
+
+    def drop_anchor(self) -> None:
+        """Leave the outputs to what is saved of them."""
+        if self.anchor:
+            self.anchor = ""
+            for output in self._outputs[:-1]:
+                self._show_one(output, self._bundle(output), {})
+
+    def _bundle(self, output: _Output, line: str = "") -> dict[str, str]:
+        data = output.bundle(line)
+        if self.anchor:
+            opening = f'<div class="{self.anchor} am-turn--{output.display_id}">'
+            data["text/markdown"] = f"{opening}\n\n{data['text/markdown']}\n\n</div>"
+        return data
 
     def _changed(self, output: _Output | None = None) -> None:
         """Show now, or when the interval has passed; never more often than a page can render."""
         if not self.is_live or self._is_over:
             return
         if output is not None and output is not self._outputs[-1]:
-            self._show_one(output, output.bundle(""), {})
+            self._show_one(output, self._bundle(output), {})
             return
         if self._timer:
             return
-        wait_s = self._shown_at + interval_s(self._size) - time.monotonic()
+        each_s = KEPT_INTERVAL_S if self.is_watched else interval_s(self._size)
+        wait_s = self._shown_at + each_s - time.monotonic()
         if wait_s <= 0:
             self._update()
         else:
@@ -192,7 +225,7 @@ class Page:
     def _update(self) -> None:
         self._timer = None
         if not self._is_over:
-            self._show(self._outputs[-1].bundle(self._hint), {})
+            self._show(self._bundle(self._outputs[-1], self._hint), {})
             self._shown_at = time.monotonic()
 
     def _forget_timer(self) -> None:
@@ -279,6 +312,18 @@ def _later(wait_s: float, call: Callable[[], None]) -> asyncio.TimerHandle | Non
         return asyncio.get_running_loop().call_later(wait_s, call)
     except RuntimeError:
         return None
+
+
+def call_line(started: ToolStarted) -> str:
+    """Write a call on one line: its first argument bare, the others by name."""
+    shown = []
+    for index, (name, value) in enumerate(started.arguments.items()):
+        text = f'"{value.strip()}"' if isinstance(value, str) else str(value)
+        text = LINE_END.join(" ".join(line.split()) for line in text.strip().splitlines())
+        if len(text) > MAX_ARGUMENT_CHARACTERS:
+            text = f"{text[:MAX_ARGUMENT_CHARACTERS]}…"
+        shown.append(text if index == 0 else f"{name}={text}")
+    return f"{started.tool_name}({', '.join(shown)})"
 
 
 def mark_of(ended: ToolEnded, *, is_exact: bool) -> str:

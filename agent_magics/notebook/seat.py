@@ -31,6 +31,7 @@ from agent_magics.notebook.bridge import (
     notebook_path,
     somebody_there,
 )
+from agent_magics.notebook.buttons import LiveTurns
 from agent_magics.notebook.failures import Failures
 from agent_magics.notebook.host import execution_token, notebook_folder
 from agent_magics.notebook.kernel_tools.reach import Reach
@@ -113,6 +114,7 @@ class Seat:
         self.has_switched = False
         self.reach = reach
         self.approver = StdinApprover(shell, bridge.main)
+        self.live_turns = LiveTurns(self.approver)
         self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
         self.seen_memories: tuple[str, ...] = ()
@@ -289,7 +291,7 @@ class Seat:
                 builder.register_model_provider(NoModelYet(self._model))
             for provider in providers_for(os.environ):
                 builder.register_model_provider(self.recording.wrapped(provider))
-            builder.register_approver(self.approver)
+            builder.register_approver(self.live_turns)
             offer_kernel(builder, self.shell, self.reach, self._notebook_folder)
             said = await add_extensions(builder, self.recording.wrapped)
             self.mcp = McpTools(lambda: self.mcp_files().read())

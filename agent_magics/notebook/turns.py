@@ -12,9 +12,11 @@ from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.columns import columns_for
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.outputs import making_way
+from agent_magics.notebook.page import Page
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import complain
+from agent_magics.notebook.turn_state import ContextShare
 
 if TYPE_CHECKING:
     from agent_magics.session.running import RunningTurn
@@ -70,7 +72,14 @@ def _end_together(
 
 def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None]) -> None:
     """Show a turn in this cell while others run; `then` gets the reply of one that completed."""
-    answer = AnswerDisplay()
+
+    def stop() -> None:
+        if turn.stop_wanted.is_set():
+            turn.abandon()
+        else:
+            turn.cancel()
+
+    answer = _display_of(seat, turn, stop)
 
     async def watch() -> None:
         with answer:
@@ -85,6 +94,24 @@ def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None])
             answer.finish(outcome)
 
     seat.bridge.loop.post(watch())
+
+
+def _display_of(seat: Seat, turn: RunningTurn, stop: Callable[[], None]) -> AnswerDisplay:
+    """Make the display of a turn; where a page may draw it live, `stop` is what its button does."""
+    views = seat.live_turns.views()
+    if views is None:
+        return AnswerDisplay()
+    page = Page(is_live=True, anchor=views.anchor)
+    return AnswerDisplay(page, views.open(turn, page, stop=stop, share=lambda: _share(seat, turn)))
+
+
+def _share(seat: Seat, turn: RunningTurn) -> ContextShare | None:
+    """Tell how full the context of a turn's slot is; None where the session was left meanwhile."""
+    session = seat.opened
+    if session is None or session.session_id != turn.session_id:
+        return None
+    info = session.context_info(turn.slot_id)
+    return ContextShare(used=info.used, window=info.limits.window, threshold=info.limits.threshold)
 
 
 def _trouble(outcome: TurnOutcome, answer: AnswerDisplay) -> str | None:
@@ -118,7 +145,7 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
     footer would. `keeps_going`: a failed turn's sentence is printed and its reply given. A fault
     inside us is raised as it is.
     """
-    answer = AnswerDisplay()
+    answer = _display_of(seat, turn, seat.bridge.main.interrupt)
 
     try:
         with making_way(seat.shell, answer.page, seat.bridge.loop):

@@ -85,6 +85,11 @@ class MainThread:
         self._hurried: list[Callable[[], None]] = []
         self._before_hurry: Any = None
 
+    @property
+    def is_waited_on(self) -> bool:
+        """Tell whether something waits there and serves work (`pump`); callable from any thread."""
+        return bool(self._pumps)
+
     def is_here(self) -> bool:
         """Tell whether the caller runs on the main thread."""
         return threading.current_thread() is self._thread
@@ -118,6 +123,17 @@ class MainThread:
         if signal.getsignal(signal.SIGINT) not in self._handlers:
             return
         self._broken = job
+        self._signal()
+
+    def interrupt(self) -> None:
+        """Do what SIGINT does to those who wait here. Callable from any thread.
+
+        Nothing happens where nobody waits, or SIGINT would not come to us.
+        """
+        if signal.getsignal(signal.SIGINT) in self._handlers:
+            self._signal()
+
+    def _signal(self) -> None:
         if hasattr(signal, "pthread_kill"):
             signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
         else:  # Windows: a call that sleeps is not woken

@@ -11,14 +11,20 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.req("W1", "W2")
-def test_views_draw_the_session_state() -> None:
-    """Every test of `views.test.mjs` passes."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("views.test.mjs", marks=pytest.mark.req("W1", "W2")),
+        pytest.param("turn_view.test.mjs", marks=pytest.mark.req("W4")),
+    ],
+)
+def test_views_draw_what_they_are_given(name: str) -> None:
+    """Every test of a file passes."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs node; views are seen by the browser test")
     ran = subprocess.run(
-        [node, "--test", str(HERE / "views.test.mjs")], capture_output=True, text=True, check=False
+        [node, "--test", str(HERE / name)], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout
     assert "# fail 0" in ran.stdout

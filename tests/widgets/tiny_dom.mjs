@@ -9,6 +9,7 @@ class Node {
     this.attributes = new Map();
     this.listeners = new Map();
     this.text = "";
+    this.hidden = this.disabled = false;
     const values = new Map();
     this.style = { values, setProperty: (name, value) => values.set(name, value) };
   }
@@ -29,15 +30,29 @@ class Node {
     return this.text + this.children.map((child) => child.textContent).join("");
   }
   append(...nodes) {
-    for (const node of nodes) node.parent = this;
+    for (const node of nodes) {
+      node.remove();
+      node.parent = this;
+    }
     this.children.push(...nodes);
   }
   remove() {
-    this.parent.children = this.parent.children.filter((child) => child !== this);
+    if (this.parent) this.parent.children = this.parent.children.filter((child) => child !== this);
+    this.parent = undefined;
   }
   replaceChildren(...nodes) {
+    for (const child of this.children) child.parent = undefined;
     this.children = [];
     this.append(...nodes);
+  }
+  get parentElement() {
+    return this.parent ?? null;
+  }
+  get isConnected() {
+    return this === globalThis.document?.body || (this.parent?.isConnected ?? false);
+  }
+  getBoundingClientRect() {
+    return { top: 0, bottom: 0 };
   }
   setAttribute(name, value) {
     this.attributes.set(name, String(value));
@@ -111,6 +126,7 @@ export function model(values) {
   return {
     sent: [],
     listeners,
+    tell: (message) => listeners.get("msg:custom")?.(message),
     widget_manager: { isDisposed: false, kernel: { id: "k1" } },
     fire: (name) => listeners.get(name)?.(),
     get: (name) => values[name],

@@ -1,0 +1,55 @@
+"""Approval by the buttons of a turn's view, and the views themselves, made when they are needed.
+
+Exactly one channel asks: the buttons, where a page answered from that turn's cell that it shows
+them; else the other approver. A page that is closed while it asks leaves the interrupt, and asks
+again when it is opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from IPython import get_ipython
+
+from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
+from agent_magics.core.ports import Approver
+from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.reloading import NewPages
+
+if TYPE_CHECKING:
+    from agent_magics.notebook.turn_view import TurnViews
+
+
+class LiveTurns:
+    """Implements `core.ports.Approver`, by the views of one kernel's turns."""
+
+    def __init__(self, otherwise: Approver) -> None:
+        self._otherwise = otherwise
+        self._views: TurnViews | None = None
+        self._new_pages: NewPages | None = None
+
+    def views(self) -> TurnViews | None:
+        """Give what draws turns; None where nobody could see it. Call it on the main thread."""
+        if not (in_kernel() and somebody_there()):
+            return None
+        if self._views is None:
+            # anywidget takes a moment to import, and terminals never need it.
+            from agent_magics.notebook.turn_view import TurnViews  # noqa: PLC0415
+
+            self._views = TurnViews()
+            self._new_pages = NewPages(getattr(get_ipython(), "kernel", None))
+        return self._views
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """Ask by button where the turn's view is seen, else by the other way."""
+        view = self._views.find(request.turn_id) if self._views else None
+        answer = await view.ask(request) if view else None
+        return answer or await self._otherwise.ask(request)
+
+    def close(self) -> None:
+        """Draw no more."""
+        if self._new_pages:
+            self._new_pages.close()
+        if self._views:
+            self._views.close()
+        self._views = self._new_pages = None

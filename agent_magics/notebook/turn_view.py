@@ -1,0 +1,344 @@
+"""The live view of turns that run in a notebook's cells: shown, stopped and answered in the page.
+
+One widget serves all turns of a kernel: its module is sent once, and a page that has it draws the
+next turn at once. As in `widgets.py` an output holds what reads well everywhere, here Markdown in
+an element whose classes name the widget and the place; `live_turns.js` draws there. It begins when
+a page asks for a place ("here"); that it could ask while the cell runs is what tells that its
+buttons work. Until then, and where none ever asks, the Markdown itself grows. This module imports
+anywidget: it is itself imported when the first turn is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anywidget
+import msgspec
+import traitlets
+
+from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, ApprovalWord
+from agent_magics.core.turns import (
+    ReasoningChunk,
+    TextChunk,
+    ToolEnded,
+    ToolStarted,
+    TurnPayload,
+    TurnStarted,
+    UsageReported,
+)
+from agent_magics.notebook.approval import Question
+from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.page import Page, call_line, mark_of
+from agent_magics.notebook.turn_state import ContextShare, Phase, TurnPicture
+from agent_magics.session.loop import background_loop
+from agent_magics.session.running import RunningTurn
+from agent_magics.settings import shown_model
+
+SEND_INTERVAL_S = 1 / 15  # a message costs about 1 KB beside what it says
+SHARE_OF_LOOP = 10
+BEGIN_AFTER_S = 0.5
+SHOWN_PATIENCE_S = 2.0
+KEPT_TURNS = 30
+
+
+class TurnWidget(anywidget.AnyWidget):
+    """What the pages hold; places are told by messages."""
+
+    _esm = module_of("turn_view.js", "live_turns.js", "live.js", default="liveTurns(turnView)")
+    anchor = traitlets.Unicode().tag(sync=True)
+
+
+class TurnViews:
+    """Draws turns in whatever pages show their cells.
+
+    `open` is for the main thread, everything else happens on the session's loop. The newest turns
+    are remembered, so that a page that is loaded again draws them as they were.
+    """
+
+    def __init__(self) -> None:
+        self._widget = TurnWidget(anchor=new_anchor())
+        answer_while_busy(self._widget)
+        self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
+        self._views: dict[str, TurnView] = {}
+        self._told = 0
+        self._pushing: asyncio.Task[None] | None = None
+
+    @property
+    def anchor(self) -> str:
+        return str(self._widget.anchor)
+
+    def open(
+        self,
+        turn: RunningTurn,
+        page: Page,
+        *,
+        stop: Callable[[], None],
+        share: Callable[[], ContextShare | None],
+    ) -> TurnView:
+        """Make the view of a turn that grows on a page; call it on the main thread.
+
+        `stop` stops the turn when the button is pressed, `share` tells how full the context is.
+        """
+        view = TurnView(turn, page, stop=stop, share=share, changed=self._changed)
+        while len(self._views) >= KEPT_TURNS:
+            del self._views[next(iter(self._views))]
+        self._views[turn.turn_id] = view
+        return view
+
+    def find(self, turn_id: str) -> TurnView | None:
+        return self._views.get(turn_id)
+
+    def close(self) -> None:
+        """Tell pages no more; what is drawn is left to the saved outputs."""
+        self._widget.close()
+
+    def _heard(self, message: Any) -> None:
+        """Take what a page says; may run on any thread, and what is printed here is lost."""
+        match message:
+            case {"kind": "here", "places": [*names]}:
+                background_loop().post(self._here([str(name) for name in names]))
+            case {"kind": str(), "place": str(place)}:
+                background_loop().post(self._pressed(place, dict(message)))
+            case _:
+                pass
+
+    async def _here(self, names: list[str]) -> None:
+        """Tell places whole to a page that asks for them; None where we know nothing."""
+        self._push()
+        places: dict[str, Any] = dict.fromkeys(names)
+        for view in self._views.values():
+            found = view.seen(names)
+            places.update(found)
+        self._tell(places)
+
+    async def _pressed(self, place: str, said: Mapping[str, Any]) -> None:
+        for view in self._views.values():
+            if place in view.places:
+                view.pressed(said)
+
+    def _tell(self, places: dict[str, Any]) -> None:
+        if places:
+            self._told += 1
+            self._widget.send({"kind": "told", "n": self._told, "places": places})
+
+    def _changed(self) -> None:
+        """Hear of news; one task tells the pages of them, not too often."""
+        if self._pushing is None or self._pushing.done():
+            self._pushing = asyncio.get_running_loop().create_task(self._push_on())
+
+    async def _push_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        began, has_told = loop.time(), self._push()
+        while has_told:
+            took_s = loop.time() - began
+            await asyncio.sleep(max(SEND_INTERVAL_S, took_s * SHARE_OF_LOOP))
+            began, has_told = loop.time(), self._push()
+
+    def _push(self) -> bool:
+        places: dict[str, Any] = {}
+        for view in self._views.values():
+            places.update(view.news())
+        self._tell(places)
+        return bool(places)
+
+
+class TurnView:
+    """One turn: what has come of it, and what its buttons do. Feed it on the session's loop."""
+
+    def __init__(
+        self,
+        turn: RunningTurn,
+        page: Page,
+        *,
+        stop: Callable[[], None],
+        share: Callable[[], ContextShare | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.picture = TurnPicture(page.place, time.monotonic)
+        self._turn = turn
+        self._page = page
+        self._stop = stop
+        self._share = share
+        self._changed = changed
+        self._model = ""
+        self._is_new = False
+        self._watching: asyncio.Task[None] | None = None
+        self._questions: dict[int, _Asked] = {}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return self.picture.places
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Tell whether a page shows something that the saved output doesn't have."""
+        return self._page.is_watched and self.picture.has_more_than_text
+
+    def feed(self, payload: TurnPayload) -> None:
+        """Show what an event brings; the page has shown its part of it."""
+        match payload:
+            case TurnStarted(model=model):
+                self._begin(shown_model(model))
+            case TextChunk(text=text):
+                self._here()
+                self.picture.grow("text", text)
+                self._doing("answering")
+            case ReasoningChunk(text=text):
+                self._here()
+                self.picture.grow("reasoning", text)
+                self._doing("thinking")
+            case ToolStarted() as started:
+                self._here()
+                self.picture.begin_call(started, call_line(started))
+                self._doing("tools")
+            case ToolEnded() as ended:
+                self.picture.end_call(ended, mark_of(ended, is_exact=True))
+                self._doing("tools" if self.picture.running else "waiting", shares=True)
+            case UsageReported():
+                self._news(context=self._share())
+            case _:
+                pass
+
+    def note(self, sentence: str) -> None:
+        """Show a sentence of ours on a line of its own."""
+        self._here()
+        self.picture.note(sentence)
+        self._news()
+
+    def hint(self, sentence: str) -> None:
+        """Show a sentence until something comes."""
+        self._news(hint=sentence)
+
+    def end(self, last: str) -> None:
+        """Show that it has ended; `last` stands under the answer."""
+        if self._watching:
+            self._watching.cancel()
+        if not self.is_worth_keeping:
+            self._page.drop_anchor()
+        self._news(phase="ended", about="", hint="", last=last)
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """Ask with buttons; None where no page shows them in time. A cancel withdraws them."""
+        if not self._page.is_watched:
+            return None
+        self._here()
+        asked = _Asked(Question(request))
+        number = self.picture.ask(**asked.shown())
+        self._questions[number] = asked
+        self._doing("asking")
+        try:
+            async with asyncio.timeout(SHOWN_PATIENCE_S):
+                await asked.is_shown.wait()
+            return await asked.answer
+        except TimeoutError:
+            return None
+        finally:
+            del self._questions[number]
+            self.picture.drop(number)
+            self._doing("tools" if self.picture.running else "waiting")
+
+    # For the widget.
+
+    def news(self) -> dict[str, Any]:
+        """Give what pages weren't told; while there are none, everything waits."""
+        if not (self._is_new and self._page.is_watched):
+            return {}
+        self._is_new = False
+        return self.picture.changes()
+
+    def seen(self, names: list[str]) -> dict[str, Any]:
+        """Hear that a page draws some places; give those of this turn, whole."""
+        ours = [name for name in names if name in self.places]
+        if ours and not self._page.is_watched:
+            self._page.is_watched = True
+            self.picture.changes()
+            self._is_new = False
+        return self.picture.whole(ours)
+
+    def pressed(self, said: Mapping[str, Any]) -> None:
+        """Do what a button says."""
+        match said:
+            case {"kind": "stop"} if not self._turn.is_done:
+                self._stop()
+            case {"kind": "open", "id": int(number)}:
+                self.picture.open(number)
+                self._news()
+            case {"kind": "shown", "id": int(number)} if number in self._questions:
+                self._questions[number].is_shown.set()
+            case {"kind": "answer", "id": int(number)} if number in self._questions:
+                notice = self._questions[number].take(said)
+                if notice:
+                    self.picture.complain(number, notice)
+                    self._news()
+            case _:
+                pass
+
+    def _begin(self, model: str) -> None:
+        self._model = model
+        loop = asyncio.get_running_loop()
+        loop.call_later(BEGIN_AFTER_S, self._page.begin)
+        self._watching = loop.create_task(self._watch_for_stop())
+        self._doing("waiting", shares=True)
+
+    def _here(self) -> None:
+        """Let what comes stand in the page's newest output."""
+        self.picture.move(self._page.place)
+        self._page.begin()
+
+    async def _watch_for_stop(self) -> None:
+        await self._turn.stop_wanted.wait()
+        self._doing("stopping")
+
+    def _doing(self, phase: Phase, *, shares: bool = False) -> None:
+        if self._turn.stop_wanted.is_set():
+            phase = "stopping"
+        about = ", ".join(self.picture.running)
+        if phase in ("waiting", "thinking", "answering"):
+            about = self._model
+        context = {"context": self._share()} if shares else {}
+        self._news(phase=phase, about=about, hint="", **context)
+
+    def _news(self, **status: Any) -> None:
+        if status:
+            self.picture.set_status(**status)
+        self._is_new = True
+        self._changed()
+
+
+class _Asked:
+    """A question that stands in a page, and its answer."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.is_shown = asyncio.Event()
+        self.answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+
+    def shown(self) -> dict[str, Any]:
+        question = self._question
+        return {
+            "head": question.head,
+            "preview": question.preview,
+            "does": question.does,
+            "edits": question.editable,
+        }
+
+    def take(self, said: Mapping[str, Any]) -> str:
+        """Take an answer; give why it can't be taken, "" where it was."""
+        if self.answer.done():
+            return ""
+        match said:
+            case {"word": ("yes" | "no" | "always") as word}:
+                self.answer.set_result(msgspec.convert({"word": word}, ApprovalAnswer))
+            case {"word": "edited", "text": str(text)}:
+                try:
+                    arguments = self._question.edited(text)
+                except (msgspec.DecodeError, UnicodeEncodeError):
+                    return "That is no JSON object."
+                how: ApprovalWord = "yes" if arguments is None else "edited"
+                self.answer.set_result(ApprovalAnswer(word=how, arguments=arguments))
+            case _:
+                pass
+        return ""
