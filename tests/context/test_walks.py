@@ -246,7 +246,7 @@ def test_every_step_of_a_walk_keeps_the_invariants(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @REQ
-@settings(max_examples=150, deadline=None, suppress_health_check=unhurried)
+@settings(max_examples=100, deadline=None, suppress_health_check=unhurried)
 @given(st.data())
 def test_every_step_of_a_long_walk_keeps_the_invariants(data: st.DataObject) -> None:
     """As above, for longer and more often."""

@@ -163,7 +163,7 @@ on_a_file = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @REQ
-@settings(max_examples=25, deadline=None, suppress_health_check=on_a_file)
+@settings(max_examples=12, deadline=None, suppress_health_check=on_a_file)
 @given(steps=st.lists(STEP, min_size=8, max_size=24))
 def test_every_step_of_a_sessions_walk_keeps_the_invariants(bench: Bench, steps: Steps) -> None:
     """Whatever is said, refused, compacted, branched, taken back or opened again."""
@@ -172,7 +172,7 @@ def test_every_step_of_a_sessions_walk_keeps_the_invariants(bench: Bench, steps:
 
 @pytest.mark.slow
 @REQ
-@settings(max_examples=60, deadline=None, suppress_health_check=on_a_file)
+@settings(max_examples=30, deadline=None, suppress_health_check=on_a_file)
 @given(steps=st.lists(STEP, min_size=20, max_size=60))
 def test_every_step_of_a_sessions_long_walk_keeps_the_invariants(
     bench: Bench, steps: Steps
