@@ -273,3 +273,21 @@ def test_work_whose_time_is_over_is_broken_off(loop: SessionLoop, *, is_awaited:
     assert time.monotonic() - began < 1
     assert ended.is_set()
     loop.main.break_off(hangs)  # nothing runs
+
+
+@pytest.mark.req("N7")
+def test_a_button_interrupts_as_sigint_does(loop: SessionLoop) -> None:
+    """Who waits is told; between cells nothing happens."""
+    told: list[str] = []
+
+    async def scene() -> None:
+        loop.main.interrupt()
+        while not told:
+            await asyncio.sleep(0.01)
+
+    loop.main.interrupt()  # nobody waits
+    _, interrupts = loop.main.pump(
+        lambda: loop.post(scene()), on_interrupt=lambda: told.append("stopped")
+    )
+    assert (told, interrupts) == (["stopped"], 1)
+    assert not loop.main.is_waited_on
