@@ -23,8 +23,10 @@ import anywidget
 import msgspec
 import traitlets
 
-from agent_magics.core.errors import AgentError
+from agent_magics.notebook.delta import state_delta
 from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.slot_actions import Action, Switch, act, read_action
+from agent_magics.notebook.slot_actions import Session as Actor
 from agent_magics.notebook.state import (
     BudgetState,
     SessionState,
@@ -41,26 +43,56 @@ SHARE_OF_LOOP = 20
 CLICK_PATIENCE_S = 1.0
 
 
-class Session(StateSource, Protocol):
-    """What the views need of a session: its state, its news, and switching."""
+class Session(StateSource, Actor, Protocol):
+    """What the views need of a session: its state, its news, and changing slots."""
 
-    async def switch_slot(self, slot_id: str) -> None: ...
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]: ...
 
 
 class _View(anywidget.AnyWidget):
-    """A view of the session; `notice` is a sentence about the last thing that failed.
+    """A view of the session; `notice` is what came of the last thing that was done in it.
 
-    `anchor` is the class of the elements that the live view is drawn in.
+    `anchor` is the class of the elements that the live view is drawn in. A page gets `state` whole
+    with the model, and then numbered deltas by messages; where it missed one it asks ("whole").
     """
 
-    state = traitlets.Dict().tag(sync=True)
-    notice = traitlets.Unicode("").tag(sync=True)
+    notice = traitlets.Dict().tag(sync=True)
     anchor = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, state: dict[str, Any]) -> None:
-        super().__init__(state=state, anchor=new_anchor())
+        self._state = state
+        self._number = 0
+        self._telling = threading.Lock()
+        super().__init__(anchor=new_anchor())
         answer_while_busy(self)
+        self.on_msg(lambda _view, message, _buffers: self._hear(message))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the view draws, as JSON values."""
+        return self._state
+
+    def tell(self, state: dict[str, Any]) -> None:
+        """Bring the view up to date; pages are sent what changed. From any thread."""
+        with self._telling:
+            delta = state_delta(self._state, state)
+            if delta:
+                self._state = state
+                self._number += 1
+                self.send({"kind": "delta", "number": self._number, "delta": delta})
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as ipywidgets has it
+        """Give the traits, and where all are asked for the state along with them."""
+        made: dict[str, Any] = super().get_state(key, drop_defaults)
+        return made if key is not None else {**made, "state": self._state, "number": self._number}
+
+    def _hear(self, message: object) -> None:
+        match message:
+            case {"kind": "whole", "number": int(number)} if number != self._number:
+                with self._telling:
+                    self.send_state()
+            case _:
+                pass
 
     def __repr__(self) -> str:
         return self.as_text()
@@ -79,7 +111,7 @@ class _View(anywidget.AnyWidget):
 
 
 class SlotTabs(_View):
-    """The slots as tabs; a click on one goes there. `state` is the session state."""
+    """The slots as a tree, and what can be done to each. `state` is the session state."""
 
     _esm = module_of("slot_tabs.js", "live.js", default="live(slotTabs)")
 
@@ -121,6 +153,7 @@ class Views:
         self._session = session
         self._on_switch = on_switch
         self._is_stale = False
+        self._said = 0
         self._pushing: asyncio.Task[None] | None = None
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
@@ -132,7 +165,7 @@ class Views:
         if self._tabs is None:
             self._tabs = SlotTabs(state)
             self._tabs.on_msg(lambda _view, message, _buffers: self._heard(message))
-        self._tabs.state = state
+        self._tabs.tell(state)
         return self._tabs
 
     def budget(self, slot_id: str) -> TokenBudget:
@@ -141,7 +174,7 @@ class Views:
         state = self._budget_of(slot_id)
         if uid not in self._budgets:
             self._budgets[uid] = TokenBudget(state)
-        self._budgets[uid].state = state
+        self._budgets[uid].tell(state)
         return self._budgets[uid]
 
     def close(self) -> None:
@@ -162,26 +195,21 @@ class Views:
 
         It waits a moment for the deed, so that a cell that is run next finds it done.
         """
-        match message:
-            case {"kind": "switch", "slot": str(slot)}:
-                done = threading.Event()
-                background_loop().post(self._switch(slot)).add_done_callback(done.set)
-                done.wait(CLICK_PATIENCE_S)
-            case _:
-                pass
+        action = read_action(message)
+        if action is not None:
+            done = threading.Event()
+            background_loop().post(self._act(action)).add_done_callback(done.set)
+            done.wait(CLICK_PATIENCE_S)
 
-    async def _switch(self, slot: str) -> None:
-        try:
-            await self._session.switch_slot(slot)
-        except AgentError as error:
-            self._set_notice(error.message)
-        else:
-            self._on_switch(slot)
-            self._set_notice("")
-
-    def _set_notice(self, notice: str) -> None:
-        for view in self._made:
-            view.notice = notice
+    async def _act(self, action: Action) -> None:
+        notice = await act(self._session, action)
+        if isinstance(action, Switch) and not notice.is_refused:
+            self._on_switch(action.slot)
+        self._update()
+        if self._tabs is not None:
+            self._said += 1
+            told = msgspec.structs.replace(notice, number=self._said)
+            self._tabs.notice = msgspec.to_builtins(told)
 
     def _changed(self) -> None:
         """Hear of news, on the session's loop; one task pushes them, not too often."""
@@ -201,7 +229,7 @@ class Views:
     def _update(self) -> None:
         """Draw every view anew; the budget of a slot that was deleted stays as it was."""
         if self._tabs is not None:
-            self._tabs.state = session_state(self._session)
+            self._tabs.tell(session_state(self._session))
         for slot in self._session.list_slots():
             if slot.uid in self._budgets:
-                self._budgets[slot.uid].state = self._budget_of(slot.slot_id)
+                self._budgets[slot.uid].tell(self._budget_of(slot.slot_id))

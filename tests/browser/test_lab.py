@@ -117,14 +117,14 @@ def test_a_click_on_a_tab_switches_the_slot_in_the_kernel(lab: Lab) -> None:
     lab.do(lab.page.click(tab("option-a")))
     wait_for(lab, tab("option-a") + '[aria-selected="true"]')
     assert lab.text(NOW) == "option-a\n"
-    assert content(lab, tab("option-a")).splitlines()[0] == "↳ option-a"
+    assert content(lab, tab("option-a")).splitlines()[0] == "└ option-a"
 
 
 @pytest.mark.req("W1")
 def test_the_tabs_are_used_by_keyboard(lab: Lab) -> None:
     """Arrows move the focus, Enter goes there; the focus stays when the view is drawn again."""
     lab.do(lab.page.focus(tab("option-a")))
-    lab.do(lab.page.keyboard.press("ArrowRight"))
+    lab.do(lab.page.keyboard.press("ArrowDown"))
     lab.do(lab.page.keyboard.press("Enter"))
     wait_for(lab, tab("option-b") + '[aria-selected="true"]')
     focused = lab.do(lab.page.evaluate("document.activeElement.getAttribute('data-slot')"))

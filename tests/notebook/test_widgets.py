@@ -9,19 +9,25 @@ from typing import cast
 import pytest
 from ipykernel.comm import Comm
 
+from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.front_end import view_source
 from agent_magics.notebook.widgets import Views
 from tests.notebook.test_text import Churn
 
 
 class Session(Churn):
-    """A session with the listeners and switches that views ask for."""
+    """A session with the listeners, the log and the changes that views ask for."""
+
+    frames = Frames(lambda: (), lambda: ())
 
     def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    async def switch_slot(self, slot_id: str) -> None:
-        self.current_slot = slot_id
+    async def nothing(self, *_: object, **__: object) -> None:
+        """Nobody clicks here."""
+
+    switch_slot = derive_slot = rename_slot = nothing
+    configure_slot = delete_slot = restore_slot = nothing
 
 
 def shown(view: object) -> dict[str, str]:
@@ -70,6 +76,23 @@ def test_outputs_of_one_view_share_their_class() -> None:
     others = Views(Session(), on_switch=lambda _slot: None)
     assert views.tabs().anchor in shown(views.tabs())["text/html"]
     assert views.tabs().anchor == views.tabs().anchor != others.tabs().anchor
+
+
+@pytest.mark.req("W1", "W2")
+def test_pages_are_sent_what_changed() -> None:
+    """A numbered delta; nothing where nothing changed; a page that missed one gets all of it."""
+    session = Session()
+    view = Views(session, on_switch=lambda _slot: None).tabs()
+    sent: list[object] = []
+    view.send = sent.append
+    began = view.get_state()
+    assert (began["number"], began["state"]["title"]) == (0, "churn")
+    state = {**view.state, "title": "trains"}
+    view.tell(state)
+    view.tell(dict(state))
+    assert sent == [{"kind": "delta", "number": 1, "delta": {"set": {"title": "trains"}}}]
+    assert view.get_state()["number"] == 1
+    assert view.get_state()["state"]["title"] == "trains"
 
 
 @pytest.mark.parametrize("name", ["slot_tabs.js", "token_budget.js", "live.js"])

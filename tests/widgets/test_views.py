@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
     "name",
     [
         pytest.param("views.test.mjs", marks=pytest.mark.req("W1", "W2")),
+        pytest.param("slot_tabs.test.mjs", marks=pytest.mark.req("W1")),
         pytest.param("turn_view.test.mjs", marks=pytest.mark.req("W4")),
     ],
 )

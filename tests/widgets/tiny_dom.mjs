@@ -128,7 +128,7 @@ export function model(values) {
     listeners,
     tell: (message) => listeners.get("msg:custom")?.(message),
     widget_manager: { isDisposed: false, kernel: { id: "k1" } },
-    fire: (name) => listeners.get(name)?.(),
+    fire: (name, message) => listeners.get(name)?.(message),
     get: (name) => values[name],
     set(name, value) {
       values[name] = value;

@@ -4,83 +4,11 @@ import { test } from "node:test";
 
 import * as budgetModule from "../../widgets/src/token_budget.js";
 import * as tabsModule from "../../widgets/src/slot_tabs.js";
-import { live } from "../../widgets/src/live.js";
+import { withDelta, live } from "../../widgets/src/live.js";
 import { inPage, model, outputOf, page } from "./tiny_dom.mjs";
 
 const fixture = () => JSON.parse(readFileSync(new URL("../data/session_state.json", import.meta.url)));
 const tabsOf = (root) => root.all("am-tabs__tab");
-
-test("a tab says name, mode, counts and where it came from", () => {
-  const root = page();
-  tabsModule.slotTabs(root, fixture());
-  const spoken = tabsOf(root).map((tab) => tab.getAttribute("aria-label"));
-  assert.deepEqual(spoken, [
-    "default, full, 12 turns, 8,412 tokens",
-    "option-a, full, 4 turns, 9,960 tokens, from default at turn 9, running",
-    "option-b, focused 6, 1 turn, 9,120 tokens, from default at turn 9, scripted:other",
-  ]);
-});
-
-test("only the current tab is selected and reached by Tab", () => {
-  const root = page();
-  tabsModule.slotTabs(root, fixture());
-  assert.deepEqual(tabsOf(root).map((tab) => tab.getAttribute("aria-selected")), ["false", "true", "false"]);
-  assert.deepEqual(tabsOf(root).map((tab) => tab.getAttribute("tabindex")), ["-1", "0", "-1"]);
-});
-
-test("a click asks for another slot, and not for the current one", () => {
-  const root = page();
-  const asked = [];
-  tabsModule.slotTabs(root, fixture(), { onSwitch: (id) => asked.push(id) });
-  tabsOf(root)[1].fire("click");
-  tabsOf(root)[2].fire("click");
-  assert.deepEqual(asked, ["option-b"]);
-});
-
-for (const [key, from, to] of [
-  ["ArrowRight", 1, 2],
-  ["ArrowLeft", 0, 2],
-  ["ArrowDown", 2, 0],
-  ["Home", 2, 0],
-  ["End", 0, 2],
-]) {
-  test(`${key} moves the focus from tab ${from} to tab ${to}`, () => {
-    const root = page();
-    tabsModule.slotTabs(root, fixture());
-    tabsOf(root)[from].focus();
-    root.all("am-tabs__list")[0].fire("keydown", { key });
-    assert.equal(root.ownerDocument.activeElement, tabsOf(root)[to]);
-    assert.equal(tabsOf(root)[to].getAttribute("tabindex"), "0");
-  });
-}
-
-test("drawing again keeps the focus on the same slot", () => {
-  const root = page();
-  tabsModule.slotTabs(root, fixture());
-  tabsOf(root)[2].focus();
-  tabsModule.slotTabs(root, fixture());
-  assert.equal(root.ownerDocument.activeElement, tabsOf(root)[2]);
-});
-
-test("drawing one view leaves the focus in another", () => {
-  const [here, there] = [page(), page()];
-  there.ownerDocument = here.ownerDocument;
-  tabsModule.slotTabs(here, fixture());
-  tabsModule.slotTabs(there, fixture());
-  tabsOf(here)[2].focus();
-  tabsModule.slotTabs(there, fixture());
-  assert.equal(here.ownerDocument.activeElement, tabsOf(here)[2]);
-});
-
-test("names are set as text whatever they hold", () => {
-  const root = page();
-  const state = fixture();
-  state.slots[0].id = "<img src=x onerror=alert(1)>";
-  state.title = "<script>";
-  tabsModule.slotTabs(root, state);
-  assert.equal(root.all("am-tabs__id")[0].textContent, "<img src=x onerror=alert(1)>");
-  assert.ok(root.all("am-tabs__head")[0].textContent.startsWith("<script>"));
-});
 
 const ANCHOR = "agent-magics-1";
 const kernelModel = (values = {}) =>
@@ -93,8 +21,8 @@ test("a live view sends the switch and draws again when the kernel answers", () 
   const kernel = kernelModel();
   live(tabsModule.slotTabs).initialize({ model: kernel });
   tabsOf(output)[2].fire("click");
-  assert.deepEqual(kernel.sent, [{ kind: "switch", slot: "option-b" }]);
-  kernel.set("notice", "That slot is gone.");
+  assert.deepEqual(kernel.sent.slice(1), [{ kind: "switch", slot: "option-b" }]);
+  kernel.set("notice", { number: 1, text: "That slot is gone.", is_refused: true });
   assert.equal(output.all("am-tabs__notice")[0].textContent, "That slot is gone.");
   assert.ok(!isStill(output));
 });
@@ -117,11 +45,11 @@ test("an output that was out of the page is drawn anew, the others are left alon
   live(tabsModule.slotTabs).initialize({ model: kernel });
   body.replaceChildren(kept);
   kernel.set("state", { ...fixture(), slots: [] });
-  const before = kept.all("am-tabs")[0];
+  const before = kept.all("am-tabs__tab").length;
   body.append(scrolled);
   body.mutated();
   assert.equal(tabsOf(scrolled).length, 0);
-  assert.equal(kept.all("am-tabs")[0], before);
+  assert.equal(kept.all("am-tabs__tab").length, before);
 });
 
 for (const [name, ends] of [
@@ -143,6 +71,45 @@ for (const [name, ends] of [
     assert.equal(tabsOf(output).length, 0);
   });
 }
+
+for (const { name, before, delta, after } of JSON.parse(
+  readFileSync(new URL("../data/state_deltas.json", import.meta.url)),
+)) {
+  test(`a delta is withDelta: ${name}`, () => {
+    const kept = JSON.stringify(before);
+    assert.deepEqual(withDelta(before, delta), after);
+    assert.equal(JSON.stringify(before), kept);
+  });
+}
+
+const told = (kernel, number, title) => kernel.fire("msg:custom", { kind: "delta", number, delta: { set: { title } } });
+const headOf = (output) => output.all("am-tabs__head")[0].textContent.split(" · ")[0];
+
+test("deltas are withDelta in their order, those that were in the state already aren't", () => {
+  const output = outputOf(ANCHOR);
+  inPage(output);
+  const kernel = kernelModel({ number: 4 });
+  live(tabsModule.slotTabs).initialize({ model: kernel });
+  told(kernel, 4, "old");
+  assert.equal(headOf(output), "churn");
+  told(kernel, 5, "five");
+  told(kernel, 6, "six");
+  assert.equal(headOf(output), "six");
+});
+
+test("where a delta is missing the state is asked for, and taken whole", () => {
+  const output = outputOf(ANCHOR);
+  inPage(output);
+  const kernel = kernelModel({ number: 4 });
+  live(tabsModule.slotTabs).initialize({ model: kernel });
+  told(kernel, 6, "six");
+  assert.equal(headOf(output), "churn");
+  assert.deepEqual(kernel.sent.at(-1), { kind: "whole", number: 4 });
+  kernel.set("number", 6);
+  kernel.set("state", { ...fixture(), title: "whole" });
+  told(kernel, 7, "seven");
+  assert.equal(headOf(output), "seven");
+});
 
 test("the bar holds a piece a part, as wide as its share of the window", () => {
   const root = page();

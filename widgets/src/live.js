@@ -69,7 +69,50 @@ function rootIn(output, root = document.createElement("div")) {
 }
 
 /**
- * Make a widget of a view: `draw(root, state, {notice, onSwitch})` draws it, again at each change.
+ * Apply a delta (agent_magics/notebook/delta.py) to a state; what didn't change is shared.
+ * @param {any} state @param {{set?: object, in?: object, order?: string[]}} delta
+ */
+export function withDelta(state, delta) {
+  const isList = Array.isArray(state);
+  const made = new Map(isList ? state.map((one) => [one.id, one]) : Object.entries(state));
+  for (const [key, value] of Object.entries(delta.set ?? {})) made.set(key, value);
+  for (const [key, within] of Object.entries(delta.in ?? {})) made.set(key, withDelta(made.get(key), within));
+  if (!isList) return Object.fromEntries(made);
+  return (delta.order ?? state.map((one) => one.id)).map((id) => made.get(id));
+}
+
+/**
+ * Hold a model's state, brought up to date by numbered deltas; where one is missing, or some came
+ * before the page listened, all of it is asked for.
+ * @param {any} model @param {() => void} changed
+ */
+function heldState(model, changed) {
+  let [state, number] = [model.get("state"), model.get("number") ?? 0];
+  const whole = () => {
+    [state, number] = [model.get("state"), model.get("number") ?? 0];
+    changed();
+  };
+  const told = (message) => {
+    if (message?.kind !== "delta" || message.number <= number) return;
+    if (message.number !== number + 1) {
+      model.send({ kind: "whole", number });
+      return;
+    }
+    [state, number] = [withDelta(state, message.delta), message.number];
+    changed();
+  };
+  model.on("change:state", whole);
+  model.on("msg:custom", told);
+  model.send({ kind: "whole", number });
+  const leave = () => {
+    model.off("change:state", whole);
+    model.off("msg:custom", told);
+  };
+  return { now: () => state, leave };
+}
+
+/**
+ * Make a widget of a view: `draw(root, state, {notice, send})` draws it, again at each change.
  * @param {(root: HTMLElement, state: any, options: object) => void} draw
  */
 export function live(draw) {
@@ -81,21 +124,19 @@ export function live(draw) {
       const root = drawnIn(output) ?? rootIn(output);
       if (versions.get(root) === version) return;
       versions.set(root, version);
-      draw(root, model.get("state"), {
-        notice: model.get("notice"),
-        onSwitch: (id) => model.send({ kind: "switch", slot: id }),
-      });
-    };
-    const leave = () => {
-      model.off("change:state", changed);
-      model.off("change:notice", changed);
+      draw(root, state.now(), { notice: model.get("notice"), send: (message) => model.send(message) });
     };
     const changed = () => {
       version += 1;
-      following.look();
+      following?.look();
     };
-    const following = follow(model, see, leave);
-    model.on("change:state", changed);
+    const leave = () => {
+      state.leave();
+      model.off("change:notice", changed);
+    };
+    let following = null;
+    const state = heldState(model, changed);
+    following = follow(model, see, leave);
     model.on("change:notice", changed);
     return following.end;
   }
