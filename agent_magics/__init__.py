@@ -6,6 +6,7 @@ light: each name comes from its room at first use.
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,9 @@ if TYPE_CHECKING:
     from agent_magics.tools.threads import tool_timed_out
 
 __version__ = "0.1.0"
+
+# Without a handler Python writes warnings to stderr, which is the cell's output in a notebook.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "agent_magics.core.approval": ("ApprovalAnswer", "ApprovalRequest"),

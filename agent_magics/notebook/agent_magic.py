@@ -122,7 +122,7 @@ def ask(
         model = seat.whole_model(model)
     session = seat.session()
     origin = cell_origin()
-    if origin is not None and seat.may_go_back():
+    if origin is not None and seat.again.may_go_back():
         _go_back(seat, slot)
     turn = seat.bridge.run(
         lambda: session.send_message(prompt, slot=slot, model=model, origin=origin)
@@ -154,7 +154,7 @@ def ask_many(
             raise SlotReadonly(slot)
         seat.check_model(slot)
     session, origin = seat.session(), cell_origin()
-    if origin is not None and seat.may_go_back():
+    if origin is not None and seat.again.may_go_back():
         for slot in slots:
             _rewind(seat, slot, origin)
     turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin))
@@ -214,7 +214,7 @@ def _retry(seat: Seat) -> Answer | None:
     spans = session.turns(slot)
     to_seq = spans[-2].last_seq if len(spans) > 1 else 0
     seat.bridge.run(lambda: session.rewind(slot, to_seq=to_seq))
-    seat.may_go_back()  # this cell's turn is the retried one: it was rewound just now
+    seat.again.may_go_back()  # this cell's turn is the retried one: it was rewound just now
     return ask(seat, UserInput(content=prompt.content), slot=slot)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import builtins
 import mimetypes
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from agent_magics.notebook.sharing import Share
 from agent_magics.notebook.values import value_text
 
 MAX_TEXT_BYTES = 1_000_000
+_ROOT = re.compile(r"[^\W\d]\w*")
+_LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,5}$")
 
 
 def attachments(
@@ -46,12 +51,29 @@ def _attachment(
     if is_file:
         return _of_file(path, wanted)
     code = compiled(wanted)
+    root = _ROOT.match(wanted)
+    is_value = code is not None and (root is None or root.group() in {*names, *dir(builtins)})
+    if not is_value and _LIKE_A_PATH.search(wanted):
+        raise InputValidation(
+            f'--attach "{wanted}": there is no such file, looked for from {Path.cwd().name}/.'
+            f"{_near(path)} Nothing was sent."
+        )
     if code is None:
         raise InputValidation(
             f'--attach "{wanted}" is neither a file nor an expression. Nothing was sent.'
         )
     value = evaluated(code, wanted, names, named=f'--attach "{wanted}"')
     return _of_value(shell, wanted, value, share)
+
+
+def _near(path: Path) -> str:
+    """Name the file that was probably meant."""
+    try:
+        there = [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return ""
+    found = get_close_matches(path.name, there, n=1)
+    return f" Did you mean {path.parent / found[0]}?" if found else ""
 
 
 def _at_home(wanted: str) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from agent_magics.core.money import Spent, percent
 from agent_magics.notebook.arguments import Given
+from agent_magics.notebook.html_table import html_table
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 from agent_magics.settings import shown_model
@@ -72,11 +72,7 @@ def cost_text(rows: Sequence[Row]) -> str:
 
 def cost_html(rows: Sequence[Row]) -> str:
     """Make a table that needs no script and no style sheet."""
-    head = "".join(f"<th>{name}</th>" for name in HEAD)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return html_table(rows, head=HEAD, numbers=range(_NUMBERS_FROM, len(HEAD)))
 
 
 def _slot(each: Spending) -> str:

@@ -17,6 +17,7 @@ from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Value
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given, first_word
+from agent_magics.notebook.html_table import html_table
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 
@@ -60,7 +61,7 @@ def remembered_text(found: Remembered, notes: Mapping[str, str]) -> str:
 def remembered_html(found: Remembered, notes: Mapping[str, str]) -> str:
     """Make two tables that need no script and no style sheet."""
     return "".join(
-        f"<p><b>{escape(heading)}</b></p>{_table(cells)}{_paragraph(note)}"
+        f"<p><b>{escape(heading)}</b></p>{html_table(cells)}{_paragraph(note)}"
         for heading, cells, note in (
             (_FACTS, _fact_cells(found), notes["facts"]),
             (_MEMORIES, _memory_cells(found), notes["memories"]),
@@ -211,13 +212,6 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _paragraph(note: str) -> str:
     return f"<p>{escape(note.strip())}</p>" if note else ""
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    cells = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><tbody>{cells}</tbody></table>" if rows else ""
 
 
 _FACTS = "in this session, for all its slots"

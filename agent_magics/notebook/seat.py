@@ -23,6 +23,7 @@ from agent_magics.core.ports import SessionState
 from agent_magics.ledger.peek import Peek, names_in, notebooks_in, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.added import add_extensions, add_skills, skills_here
+from agent_magics.notebook.again import Again
 from agent_magics.notebook.approval import StdinApprover
 from agent_magics.notebook.bridge import (
     Bridge,
@@ -33,7 +34,7 @@ from agent_magics.notebook.bridge import (
 )
 from agent_magics.notebook.buttons import LiveTurns
 from agent_magics.notebook.failures import Failures
-from agent_magics.notebook.host import execution_token, notebook_folder
+from agent_magics.notebook.host import notebook_folder
 from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.recording import Recording
@@ -123,10 +124,9 @@ class Seat:
         self._folder = Path.cwd()
         self._notebook_folder = notebook_folder()
         self._settings = settings
-        self._rerun = rerun
+        self.again = Again(rerun)
         self._compaction = compaction
         self._left: str | None = None
-        self._went_back_in: str | None = None
         self.recording = Recording(settings)
         self._model = ModelChoice(lambda: settings().model, self.recording.model_for)
         self._is_elsewhere = False
@@ -189,17 +189,10 @@ class Seat:
         """Remember that somebody chose a slot in this process."""
         self.has_switched = True
 
-    def may_go_back(self) -> bool:
-        """Tell whether this is the cell's first question, so that its earlier turns may go."""
-        here = execution_token()
-        is_first = here != self._went_back_in
-        self._went_back_in = here
-        return is_first and self._rerun() == "rewind"
-
     def made_here(self, slot: str) -> bool:
         """Tell whether the cell that runs made this slot before (D 52)."""
         origin = cell_origin()
-        if origin is None:
+        if origin is None or not self.again.may_be("slot"):
             return False
         return is_same_cell(maker_of(self.bridge.run(self.stored_state), slot), origin)
 

@@ -22,6 +22,7 @@ from agent_magics.core.messages import (
     ToolResult,
     User,
 )
+from agent_magics.notebook.html_table import html_table
 from agent_magics.notebook.state import BudgetState, SlotState
 
 BAR_CELLS = 16
@@ -31,6 +32,7 @@ LABELS = {
     "tool_results": "tool results",
     "user_input": "your message",
     "media": "images",
+    "answer": "answer so far",
 }
 
 
@@ -51,16 +53,15 @@ def slots_text(slots: Sequence[SlotState]) -> str:
 
 def slots_html(slots: Sequence[SlotState]) -> str:
     """Make a table of slots that needs no script and no style sheet."""
-    rows = "".join(
-        "<tr>"
-        f"<td>{escape(_branch(slots, i) + s.id)}{' <b>current</b>' if s.is_current else ''}</td>"
-        f"<td>{_counted(s.turns, 'turn')}</td><td>{_counted(s.tokens, 'token')}</td>"
-        f"<td>{escape(s.mode_label)}</td><td>{escape(_notes(s))}</td>"
-        "</tr>"
+    rows = [
+        (
+            f"{_branch(slots, i)}{s.id}{' (current)' if s.is_current else ''}",
+            *(f"{s.turns:,}", f"{s.tokens:,}"),
+            *(s.mode_label, _notes(s)),
+        )
         for i, s in enumerate(slots)
-    )
-    head = "<tr><th>slot</th><th>turns</th><th>tokens</th><th>mode</th><th></th></tr>"
-    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    ]
+    return html_table(rows, head=("slot", "turns", "tokens", "mode", ""), numbers=(1, 2))
 
 
 def budget_text(budget: BudgetState) -> str:
@@ -76,14 +77,11 @@ def budget_text(budget: BudgetState) -> str:
 
 def budget_html(budget: BudgetState) -> str:
     """Make a table of the budget that needs no script and no style sheet."""
-    rows = "".join(
-        f"<tr><td>{escape(part_label(part.name))}</td><td>{part.tokens:,}</td></tr>"
-        for part in budget.parts
-    )
+    rows = [(part_label(part.name), f"{part.tokens:,}", "") for part in budget.parts]
+    rows.append(("free", f"{budget.free:,}", "before the threshold"))
     head = escape(_budget_head(budget))
-    rows += f"<tr><td>free</td><td>{budget.free:,} before the threshold</td></tr>"
     notes = "<br>".join(escape(note) for note in budget.notes)
-    return f"<p>{head}</p><table><tbody>{rows}</tbody></table><p>{notes}</p>"
+    return f"<p>{head}</p>{html_table(rows, numbers=(1,))}<p>{notes}</p>"
 
 
 def request_text(request: ChatRequest) -> str:

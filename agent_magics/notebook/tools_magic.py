@@ -13,6 +13,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Tool
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given, unknown
+from agent_magics.notebook.html_table import html_table
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 from agent_magics.settings import shown_model
@@ -26,6 +27,7 @@ _WHEN: dict[ApprovalPolicy, str] = {
     "auto": "runs",
     "never": "is refused",
 }
+HEAD = ("tool", "from", "does", "a call")
 _OURS = "agent_magics."
 _KERNEL = "agent_magics.notebook.kernel_tools."
 
@@ -50,28 +52,20 @@ def run_tools(seat: Seat, given: Given) -> None:
 
 def tools_text(slot: str, tools: Sequence[ToolState], notes: Sequence[str] = ()) -> str:
     """List tools, one a line, and notes below them."""
-    widths = [
-        max((len(cell) for cell in column), default=0)
-        for column in zip(*map(_cells, tools), strict=True)
-    ]
+    table = [HEAD, *map(_cells, tools)] if tools else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = [
-        "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(_cells(t), widths, strict=True))
-        for t in tools
+        "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        for row in table
     ]
     return "\n".join([_head(slot, tools), *(row.rstrip() for row in rows), *notes])
 
 
 def tools_html(slot: str, tools: Sequence[ToolState], notes: Sequence[str] = ()) -> str:
     """Make a table of tools that needs no script and no style sheet."""
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(tool))}</tr>" for tool in tools
-    )
-    head = "<tr><th>tool</th><th>from</th><th>does</th><th>a call</th></tr>"
+    table = html_table([_cells(tool) for tool in tools], head=HEAD)
     below = "<br>".join(escape(note) for note in notes)
-    return (
-        f"<p>{escape(_head(slot, tools))}</p>"
-        f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><p>{below}</p>"
-    )
+    return f"<p>{escape(_head(slot, tools))}</p>{table}<p>{below}</p>"
 
 
 def _show(seat: Seat, given: Given) -> None:
@@ -195,7 +189,12 @@ def _found(seat: Seat, session: Session, slot: str, name: str) -> Tool:
 
 
 def _when(session: Session, slot: str, tool: Tool) -> str:
-    return _WHEN[session.approval(tool.name, slot)] if tool.is_mutating else "runs"
+    if not tool.is_mutating:
+        return "runs"
+    policy = session.approval(tool.name, slot)
+    if policy == "ask" and session.is_always_allowed(tool.name):
+        return "runs (always)"
+    return _WHEN[policy]
 
 
 def _is_in(allowed: tuple[str, ...] | None, tool: Tool) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, policy_for
+from agent_magics.core.approval import (
+    EVERY_TOOL,
+    ApprovalAnswer,
+    ApprovalRequest,
+    policy_for,
+)
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
     AgentError,
@@ -51,6 +56,11 @@ class Approvals:
         self.approver = approver
         self.asking = asyncio.Lock()
         self.always: set[str] = set()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Ask again for these tools: somebody has said anew how they are approved."""
+        named = set(names)
+        self.always = set() if EVERY_TOOL in named else self.always - named
 
 
 @dataclass(kw_only=True)

@@ -233,11 +233,13 @@ class Session(SessionView):
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 
+        A tool that `approval` names asks again, also where "always" was answered before.
         Raises `SlotNotFound`, `TurnBusy`, `InputValidation`, `ModelNotSupported`.
         """
         slot = self._desk.idle_slot(slot_id)
         self._desk.check_model(settings.get("model"))
         await self._desk.commit(self._desk.slot_changes.configure(slot, settings))
+        self._desk.approvals.forget(settings.get("approval", ()))
 
     @hops
     @one_by_one

@@ -8,6 +8,7 @@ from typing import TypeVar
 from agent_magics.context.budget import ContextInfo
 from agent_magics.context.view import TurnSpan
 from agent_magics.core.approval import ApprovalPolicy, policy_for
+from agent_magics.core.errors import CompactionError
 from agent_magics.core.events import LedgerEvent, Origin
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Message
@@ -16,6 +17,7 @@ from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.dataframes.frames import Frames
 from agent_magics.session.cells import CellTurn, find_cell_turn
+from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas
 from agent_magics.session.loop import background_loop, run
@@ -79,6 +81,10 @@ class SessionView:
         levels = self.slot_config(slot).approval, self._desk.parts.config.approval
         return policy_for(tool_name, *levels)
 
+    def is_always_allowed(self, tool_name: str) -> bool:
+        """Tell whether a person answered "always" for a tool; it holds until this process ends."""
+        return self._read(lambda: tool_name in self._desk.approvals.always)
+
     def turns(self, slot: str | None = None) -> tuple[TurnSpan, ...]:
         """Give the turns in a slot's view, inherited ones included."""
         return self._read(lambda: self._desk.turns(self._desk.mirror.slot(slot)))
@@ -94,6 +100,20 @@ class SessionView:
     def context_info(self, slot: str | None = None) -> ContextInfo:
         """Weigh a slot's next request by part, in tokens (C18)."""
         return self._draught(slot).info
+
+    def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None:
+        """Tell what a compaction of a slot would do now; None where there is nothing it could."""
+        desk = self._desk
+
+        def foresee() -> CompactionOutcome | None:
+            found = desk.mirror.slot(slot)
+            model = desk.models.known(desk.spec_of(found))
+            try:
+                return desk.compactor(model, desk.hooks(found.slot_id)).foresee(found)
+            except CompactionError:
+                return None
+
+        return self._read(foresee)
 
     def next_request(self, slot: str | None = None) -> Draught:
         """Give the request that would be sent now, before the next user message."""

@@ -52,14 +52,27 @@ def test_files_and_values_go_along(notebook: Notebook, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ("no/such file.csv", "neither a file nor an expression"),
+        ("no/such file.csv", "there is no such file"),
+        ("dat.bin", "Did you mean data.bin?"),
+        ("prices.csv", "has no attribute 'csv'"),
+        ("a b", "neither a file nor an expression"),
         ("prics", "did you mean prices"),
         ("1/0", "ZeroDivisionError"),
         ("api_key", "called like a secret"),
         ("data.bin", "nor UTF-8 text"),
         ("big.txt", "1,000,000 of text are allowed"),
     ],
-    ids=["no file", "undefined", "raises", "secret", "binary", "too large"],
+    ids=[
+        "no file",
+        "near",
+        "a value's",
+        "neither",
+        "undefined",
+        "raises",
+        "secret",
+        "binary",
+        "too large",
+    ],
 )
 def test_what_can_not_go_along_stops_the_prompt(
     notebook: Notebook,

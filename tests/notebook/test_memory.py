@@ -215,7 +215,7 @@ def test_the_table_is_plain_and_escaped() -> None:
     html = remembered_html(found, notes)
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert "<td>by you · a&amp;b</td>" in html
+    assert ">by you · a&amp;b</td>" in html
     assert "&lt;note&gt;" in html
     text = remembered_text(found, notes)
     assert "  <b>key</b>  line line\n" in text

@@ -47,6 +47,7 @@ def test_the_list_as_text() -> None:
     """One tool a line: where it is from, what it does, what happens to a call; then notes."""
     assert tools_text("default", [LOOK, WIPE], ["MCP servers: files ready"]).splitlines() == [
         "default · 2 tools",
+        "  tool     from       does            a call",
         "  look     notebook   reads           runs",
         "  wipe<b>  mcp:files  changes things  asks first",
         "MCP servers: files ready",
@@ -57,7 +58,8 @@ def test_the_list_as_text() -> None:
 def test_the_list_as_html_escapes_what_servers_say() -> None:
     """A name of a server's making is text."""
     made = tools_html("default", [LOOK, WIPE], ["<i>note</i>"])
-    assert "<td>look</td><td>notebook</td><td>reads</td><td>runs</td>" in made
+    for cell in ("look", "notebook", "reads", "runs"):
+        assert f">{cell}</td>" in made
     assert "wipe&lt;b&gt;" in made
     assert "&lt;i&gt;note&lt;/i&gt;" in made
 

@@ -185,6 +185,27 @@ def test_always_is_this_tool_in_this_session(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("N8", "dec55")
+@pytest.mark.parametrize("named", ["write_file", "*"])
+def test_always_ends_where_a_slot_says_anew_how_to_ask(bench: Bench, named: str) -> None:
+    """What was answered once can be seen, and taken back."""
+
+    async def scene() -> None:
+        disk = Disk()
+        person = Person(word("always"), word("no"))
+        steps = (batch(write("a")), "done", batch(write("b")), "done")
+        session = await bench.session(*steps, tools=disk.tools, approver=person)
+        await session.submit_turn("go")
+        assert session.is_always_allowed("write_file")
+        await session.configure_slot("default", approval={named: "ask"})
+        assert not session.is_always_allowed("write_file")
+        await session.submit_turn("go")
+        assert disk.did == ["write a"]
+        assert len(person.asked) == 2
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("N8", "dec55", "S16")
 @pytest.mark.parametrize(
     ("agent", "slot", "did"),
