@@ -39,7 +39,8 @@ from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.showing import say
+from agent_magics.notebook.setting_checks import CHECKED, fault_of
+from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
 from agent_magics.notebook.transform import InputTransformer
@@ -189,6 +190,7 @@ class AgentMagics(Magics):
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
+        self._good: dict[str, Any] = {}  # the last value of each setting that could be used
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
         self.bridge = Bridge(shell)
@@ -218,6 +220,17 @@ class AgentMagics(Magics):
                 *("mcp", "memory", "skills", "approval"),
             ],
         )
+
+    @traitlets.validate(*CHECKED)
+    def _checked(self, proposal: dict[str, Any]) -> Any:
+        """Keep what was set before where a value can't be used; IPython would log an exception."""
+        trait, value = proposal["trait"], proposal["value"]
+        fault = fault_of(trait.name, value)
+        if fault is not None:
+            complain(fault)
+            return self._good.get(trait.name, trait.default())  # while IPython sets, ours is new
+        self._good[trait.name] = value
+        return value
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""

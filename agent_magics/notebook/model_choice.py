@@ -83,9 +83,11 @@ class ModelChoice:
         except ModelError:
             return None  # asking says it
         was = session.model
-        if was == spec:
+        if session.chosen_model == spec:
             return None
         await session.set_model(spec)
+        if was == spec:  # it was the default here, and need not be after a restart
+            return None
         before = "" if was == NO_MODEL else f" (it asked {shown_model(was)} before)"
         return f"this session asks {shown_model(spec)} now{before}"
 

@@ -402,8 +402,14 @@ class Seat:
         agent = await self.agent()
         session = await self._resumed(agent, place)
         if session is None:
+            default = agent.config.default_model
+            is_kept = self._model.named() is not None and default != NO_MODEL
             session = await agent.new_session(
-                SessionConfig(session_id=place.named, title=place.title)
+                SessionConfig(
+                    session_id=place.named,
+                    title=place.title,
+                    model_id=default if is_kept else None,
+                )
             )
         try:
             await self._bind(place, session)

@@ -107,8 +107,12 @@ class Desk:
 
     @property
     def session_model(self) -> str:
+        return self.chosen_model or self.parts.config.default_model
+
+    @property
+    def chosen_model(self) -> str | None:
         chosen = self.mirror.metadata.get("session_config", {}).get("model_id")
-        return str(chosen or self.parts.config.default_model)
+        return str(chosen) if chosen else None
 
     @property
     def prompt_override(self) -> str | None:

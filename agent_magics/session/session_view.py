@@ -56,6 +56,11 @@ class SessionView:
         return self._read(lambda: self._desk.session_model)
 
     @property
+    def chosen_model(self) -> str | None:
+        """The model that was chosen for the session; None: it asks the agent's default."""
+        return self._read(lambda: self._desk.chosen_model)
+
+    @property
     def is_readonly(self) -> bool:
         """True where another kernel writes this session."""
         return self._desk.recorder.is_readonly

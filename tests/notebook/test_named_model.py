@@ -264,3 +264,20 @@ def test_a_model_past_its_threshold_says_what_makes_room(
         assert words is None or words in said[1]
     notebook.run(f"%slot new own --model scripted:{tmp_path / '90000.yaml'} --switch")
     assert len(notebook.run(f"%agent model scripted:{tmp_path / '1800.yaml'}").splitlines()) == 1
+
+
+@pytest.mark.req("N9", "dec27")
+def test_a_model_that_was_named_is_asked_after_a_restart(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody names it any more, and another one would be found: the session still asks its own."""
+    other = tmp_path / "other.yaml"
+    other.write_text('{"steps": ["from other"], "repeat": true}')
+    notebook.run("%config AgentMagics.session = 'kept'")
+    notebook.run(f"%config AgentMagics.model = 'scripted:{other}'")
+    assert "from other" in notebook.run("%agent hello")
+    notebook.run("%unload_ext agent_magics")
+    notebook.run("%load_ext agent_magics")
+    notebook.run("%config AgentMagics.session = 'kept'")
+    monkeypatch.delenv("AGENT_MAGICS_MODEL")
+    assert "from other" in notebook.run("%agent again")

@@ -1,0 +1,37 @@
+"""Settings that can't be used are refused where they are set, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agent_magics.core.errors import InputValidation
+from agent_magics.core.money import SpendingLimit, read_prices
+
+
+def fault_of(name: str, value: Any) -> str | None:
+    """Say in a sentence why a setting can't have a value; None where it can."""
+    try:
+        _CHECKS[name](value)
+    except InputValidation as error:
+        return f"AgentMagics.{name} stays as it was: {error.message}"
+    return None
+
+
+def _at_least(least: int) -> Callable[[int | None], None]:
+    def check(value: int | None) -> None:
+        if value is not None and value < least:
+            raise InputValidation(f"{value:,} tokens can't be used; give {least:,} or more.")
+
+    return check
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "reserve_tokens": _at_least(0),
+    "keep_recent_tokens": _at_least(1),
+    "context_limit": _at_least(1),
+    "max_cost_per_turn": SpendingLimit.read,
+    "max_cost_per_session": SpendingLimit.read,
+    "prices": read_prices,
+}
+CHECKED = tuple(_CHECKS)
