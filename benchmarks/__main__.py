@@ -16,6 +16,7 @@ from benchmarks import (
     lasting,
     loading,
     projecting,
+    reading,
     streaming,
 )
 from benchmarks.table import Row, render
@@ -28,9 +29,10 @@ BENCHMARKS = {
     "last": lasting.rows,
     "load": loading.rows,
     "project": projecting.rows,
+    "read": reading.rows,
     "stream": streaming.rows,
 }
-TABLES = {"facts": keeping.table}
+TABLES = {"facts": keeping.table, "speed": reading.table}
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from agent_magics.core.messages import TokenUsage
 from agent_magics.providers.servers import server as named
 from agent_magics.providers.wire import ServerEvent, server_events
+from benchmarks import reading
 from tests.providers.answers import Gathered, anthropic_server, ask, gather, server, streamed
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -257,3 +259,27 @@ def test_an_answer_without_a_word_is_an_empty_answer(done: str) -> None:
     """LM Studio gives one now and then; the engine says that the model returned nothing."""
     answer = asyncio.run(answers_for([(done.encode(),)]))[0]
     assert (answer.text, answer.end) == ("", "done")
+
+
+@pytest.mark.parametrize(
+    ("read", "allowed_bytes"),
+    [(reading.ours_openai, 100_000), (reading.ours_anthropic, 900_000)],
+    ids=["openai", "anthropic"],
+)
+def test_a_long_answer_takes_no_more_memory_than_a_short_one(
+    read: Callable[[int], Awaitable[int]], allowed_bytes: int
+) -> None:
+    """What was given on is forgotten; Anthropic's blocks are kept once, to be sent back."""
+
+    async def counted(count: int) -> int:
+        return await read(count)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        assert asyncio.run(counted(count)) == count
+        _, highest = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return highest
+
+    peak(100)
+    assert peak(6_000) - peak(500) < allowed_bytes
