@@ -28,7 +28,7 @@ from agent_magics.core.turns import (
     TurnWarning,
 )
 from agent_magics.notebook.host import in_kernel, somebody_there
-from agent_magics.notebook.page import Line, Page, Terminal, call_line
+from agent_magics.notebook.page import Line, Page, Terminal, call_line, detail_of
 from agent_magics.settings import shown_model
 
 if TYPE_CHECKING:  # it comes with the first turn that somebody may see
@@ -87,7 +87,14 @@ class AnswerDisplay:
             case TextChunk(text=text):
                 self.page.add_text(text)
             case ToolStarted() as started:
-                self.page.add_line(Line("", code=call_line(started), key=started.call_id))
+                self.page.add_line(
+                    Line(
+                        "",
+                        code=call_line(started),
+                        key=started.call_id,
+                        detail=detail_of(started),
+                    )
+                )
             case ToolEnded() as ended:
                 self.page.end_call(ended)
             case ContextCompacted(degraded=False) as done:  # the other kind comes with a warning

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from types import TracebackType
 from typing import Any
@@ -12,12 +11,12 @@ from IPython.core.interactiveshell import ExecutionResult
 
 from agent_magics.core.messages import Value
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
+from agent_magics.notebook.markdown import fenced
 
 MAX_SOURCE_CHARACTERS = 20_000
 MAX_TRACEBACK_CHARACTERS = 8_000
 CUT = "\n[…]\n"
 ASK = "This cell failed. Say in a sentence or two why, then give the whole corrected cell."
-_FENCES = re.compile(r"`{3,}")
 
 
 class Failure(Value):
@@ -29,7 +28,7 @@ class Failure(Value):
     @property
     def prompt(self) -> str:
         """What is asked about it."""
-        return "\n\n".join([ASK, _fenced(self.source, "python"), _fenced(self.traceback)])
+        return "\n\n".join([ASK, fenced(self.source, "python"), fenced(self.traceback, "")])
 
 
 class Failures:
@@ -85,9 +84,3 @@ def _cut(text: str, room: int) -> str:
         return text
     half = room // 2
     return f"{text[:half]}{CUT}{text[-half:]}"
-
-
-def _fenced(text: str, language: str = "") -> str:
-    longest = max(map(len, _FENCES.findall(text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"

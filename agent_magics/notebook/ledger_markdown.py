@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from itertools import groupby
 
 from agent_magics.core.events import (
@@ -27,10 +25,15 @@ from agent_magics.core.messages import (
     text_of,
 )
 from agent_magics.notebook.ledger_lines import json_of, pretty
-from agent_magics.notebook.markdown import code_span, escape_markdown, safe_markdown
+from agent_magics.notebook.markdown import (
+    code_span,
+    escape_markdown,
+    fenced,
+    folded,
+    safe_markdown,
+)
 from agent_magics.settings import shown_model
 
-LEAST_FENCE = 3
 SUMMARY_CHARACTERS = 100
 
 
@@ -82,28 +85,28 @@ def _told(
         case ToolCalled():
             yield _call(payload, results.get((event.turn_id, payload.call_id)))
         case SystemMessage(text=text, note=note):
-            yield _folded(note, "", [_fenced(text)])
+            yield folded(note, "", [fenced(text)])
         case Imported(message=User(content=content)):
             yield from _quoted("Given", content)
         case Imported(message=Assistant(content=content)):
             yield from _content(content)
         case Imported(message=System(text=text) | ToolResult(content=text)):
-            yield _folded("given", "", [_fenced(text)])
+            yield folded("given", "", [fenced(text)])
         case _:
             pass
 
 
 def _call(call: ToolCalled, result: ToolAnswered | None) -> str:
     if call.arguments is None:
-        short, arguments = "", _fenced(call.raw)
+        short, arguments = "", fenced(call.raw)
     else:
-        short, arguments = json_of(call.arguments), _fenced(pretty(call.arguments), "json")
+        short, arguments = json_of(call.arguments), fenced(pretty(call.arguments), "json")
     if len(short) > SUMMARY_CHARACTERS:
         short = f"{short[:SUMMARY_CHARACTERS]}…"
     if result is None:
-        return _folded(call.tool_name, f"{short} · no result", [arguments])
+        return folded(call.tool_name, f"{short} · no result", [arguments])
     mark = "✗" if result.output.is_error else "✓"
-    return _folded(call.tool_name, f"{short} {mark}", [arguments, _fenced(result.output.content)])
+    return folded(call.tool_name, f"{short} {mark}", [arguments, fenced(result.output.content)])
 
 
 def _quoted(who: str, content: Content) -> Iterator[str]:
@@ -123,21 +126,8 @@ def _attached(content: Content) -> Iterator[str]:
     for block in content:
         match block:
             case File(name=name, text=text):
-                yield _folded(name, "attached", [_fenced(text)])
+                yield folded(name, "attached", [fenced(text)])
             case Image(media_type=media_type, data=data):
                 yield f"_{escape_markdown(media_type)}, {len(data) * 3 // 4:,} bytes_"
             case _:
                 pass
-
-
-def _folded(name: str, about: str, blocks: Sequence[str]) -> str:
-    said = f" {escape(about)}" if about else ""
-    summary = f"<summary><code>{escape(' '.join(name.split()))}</code>{said}</summary>"
-    return "\n\n".join([f"<details>{summary}", *blocks, "</details>"])
-
-
-def _fenced(text: str, language: str = "text") -> str:
-    """Write text as code behind a fence that nothing in it can close."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(LEAST_FENCE, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"

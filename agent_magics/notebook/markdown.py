@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from html import unescape
+from html import escape, unescape
 
 TAB_COLUMNS = 4
 MIN_FENCE = 3
@@ -105,6 +105,20 @@ def code_span(text: str) -> str:
     if _DANGEROUS.search(line) or "`" in line:
         return _as_entities(line)
     return f"`{line}`" if line else ""
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """Write a text as code behind a fence that nothing in it can close."""
+    longest = max(map(len, re.findall(r"`+", text)), default=0)
+    fence = "`" * max(MIN_FENCE, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def folded(name: str, about: str, blocks: Sequence[str]) -> str:
+    """Fold Markdown of ours under a line: `name` as code, then a word about it."""
+    head = f"<code>{escape(' '.join(name.split()))}</code>" if name else ""
+    said = " ".join(filter(None, [head, escape(about)]))
+    return "\n\n".join([f"<details><summary>{said}</summary>", *blocks, "</details>"])
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:

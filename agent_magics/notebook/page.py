@@ -17,7 +17,7 @@ from IPython import get_ipython
 
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import ToolEnded, ToolStarted
-from agent_magics.notebook.markdown import code_span, escape_markdown, safe_parts
+from agent_magics.notebook.markdown import code_span, escape_markdown, fenced, folded, safe_parts
 
 FAST_BYTES = 2_048
 FAST_INTERVAL_S = 0.1
@@ -26,6 +26,7 @@ SLOW_INTERVAL_S = 1 / 3
 KEPT_INTERVAL_S = 10.0  # where a live view shows the text: only what is saved is kept up
 MAX_REASON_CHARACTERS = 120
 MAX_ARGUMENT_CHARACTERS = 60
+MAX_DETAIL_CHARACTERS = 20_000
 LINE_END = " ⏎ "
 # Small and grey where styles are kept (JupyterLab, nbconvert), plain italics where they aren't
 # (GitHub); grey by opacity, so that it fits light and dark pages.
@@ -48,12 +49,16 @@ def without_controls(text: str) -> str:
 
 
 class Line:
-    """A line of ours between the model's words: a note, or a tool call and how it ended."""
+    """A line of ours between the model's words: a note, or a tool call and how it ended.
 
-    def __init__(self, text: str, *, code: str = "", key: str = "") -> None:
+    `detail` is Markdown of ours that stands folded under a call.
+    """
+
+    def __init__(self, text: str, *, code: str = "", key: str = "", detail: str = "") -> None:
         self.text = text
         self.code = code
         self.key = key
+        self.detail = detail
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +68,8 @@ class Line:
     def markdown(self) -> str:
         said = escape_markdown(self.text)
         if self.code:
-            return f"{code_span(self.code)} {said}".strip()
+            line = f"{code_span(self.code)} {said}".strip()
+            return f"{line}\n\n{self.detail}" if self.detail else line
         return f"_{said}_" if said else ""
 
     def plain(self) -> str:
@@ -324,6 +330,26 @@ def call_line(started: ToolStarted) -> str:
             text = f"{text[:MAX_ARGUMENT_CHARACTERS]}…"
         shown.append(text if index == 0 else f"{name}={text}")
     return f"{started.tool_name}({', '.join(shown)})"
+
+
+def detail_of(started: ToolStarted) -> str:
+    """Fold the texts that a call's line cuts: what ran is read in the notebook, not only there."""
+    texts = {n: v for n, v in started.arguments.items() if isinstance(v, str)}
+    long = [
+        n for n, v in texts.items() if "\n" in v.strip() or len(v) + 2 > MAX_ARGUMENT_CHARACTERS
+    ]
+    blocks = [
+        fenced(without_controls(_cut(texts[name])), "python" if name == "code" else "text")
+        for name in long
+    ]
+    return folded("", f"the whole {' and '.join(long)}", blocks) if blocks else ""
+
+
+def _cut(text: str) -> str:
+    cut = len(text) - MAX_DETAIL_CHARACTERS
+    if cut > 0:
+        return f"{text[:MAX_DETAIL_CHARACTERS]}… ({cut:,} characters more)"
+    return text.strip("\n")
 
 
 def mark_of(ended: ToolEnded, *, is_exact: bool) -> str:

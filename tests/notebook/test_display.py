@@ -30,7 +30,7 @@ from agent_magics.core.turns import (
     TurnWarning,
 )
 from agent_magics.notebook.display import AnswerDisplay, footer, summarised
-from agent_magics.notebook.page import Page, Terminal, interval_s
+from agent_magics.notebook.page import Page, Terminal, detail_of, interval_s
 
 pytestmark = pytest.mark.req("N2")
 
@@ -326,3 +326,19 @@ def test_a_terminal_gets_plain_text_as_it_comes(shell: Any) -> None:
         "look() ✗ 3 ms",
         "gpt-x · opt_a · 1,412 → 230 tokens · 2.1 s · context 3 %",
     ]
+
+
+@pytest.mark.req("N8", "inv18")
+def test_what_a_call_ran_stands_folded_under_its_line() -> None:
+    """Code of several lines is read whole in the notebook; nothing in it closes its fence."""
+    code = "x = 1\nprint('```</details><script>')\n" + "y = 2\n" * 30
+    started = ToolStarted(call_id="c", tool_name="run_python", arguments={"code": code})
+    detail = detail_of(started)
+    head, _, rest = detail.partition("\n\n")
+    assert head == "<details><summary>the whole code</summary>"
+    fence = rest.partition("python\n")[0]
+    assert len(fence) == 4
+    assert rest.endswith(f"\n{fence}\n\n</details>")
+    assert code.strip() in rest
+    short = ToolStarted(call_id="c", tool_name="look", arguments={"at": "df", "row": 1})
+    assert detail_of(short) == ""
