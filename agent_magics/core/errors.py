@@ -186,7 +186,7 @@ class ProviderError(ModelError):
 
     `window` and `used` in tokens, where the server told them (`kind` "output_reservation": what
     is left between them is the largest `max_tokens`). `retry_after_s`: the wait it asked for.
-    `usage`: what the server had counted when it broke off.
+    `usage`: what the server had counted when it broke off. `was_sent` False: nobody was asked.
     """
 
     code = "PROVIDER_ERROR"
@@ -209,6 +209,7 @@ class ProviderError(ModelError):
         self.used = used
         self.retry_after_s: float | None = None
         self.usage: TokenUsage | None = None
+        self.was_sent = True
 
 
 class ContextOverflow(ProviderError):

@@ -146,15 +146,19 @@ class MemorySet(Value, tag="memory_set"):
     value: str | None
 
 
+Purpose = Literal["turn", "compaction", "summary", "memory", "bridge"]
+
+
 class Usage(Value, tag="usage"):
     """One request's cost; tokens are None where the server told none (decision 42).
 
+    `attempt` 0: nobody was asked (no key, or a recording that has no answer).
     `estimated_input_tokens` is what our estimate said before it was sent. `digest` is C6's.
     `cost_usd` is by the prices of that day; None where they weren't known (P7). `is_replayed`: the
     answer came from a recording, so nothing was spent (decision 61).
     """
 
-    purpose: Literal["turn", "compaction", "summary", "memory", "bridge"]
+    purpose: Purpose
     provider: str
     model: str
     attempt: int = 1

@@ -252,7 +252,9 @@ class OpenAICompatible:
     def _check_key(self) -> None:
         if self._needs_key and not self.endpoint.api_key:
             name = self._key_name or "its variable"
-            raise ProviderError(f"{self._id} needs a key: set {name}.", kind="auth")
+            error = ProviderError(f"{self._id} needs a key: set {name}.", kind="auth")
+            error.was_sent = False
+            raise error
 
     def _noted(self, info: ModelInfo) -> ModelInfo:
         """Remember which models take no images, where the server says so."""

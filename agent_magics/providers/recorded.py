@@ -72,7 +72,7 @@ class RecordedProvider:
         if take is not None:
             answer = self._replayed(take, request)
         elif self._mode == "replay":
-            raise ProviderError(self._missing(request.model), kind="not_recorded")
+            raise _unsent(self._missing(request.model))
         else:
             answer = self._recorded(request, place)
         async with aclosing(answer) as events:
@@ -106,14 +106,14 @@ class RecordedProvider:
         if take.rest != rest_of(request):
             said = "tool results or surroundings differ from those that were recorded"
             if self._strict:
-                raise ProviderError(
-                    f"Replay stopped: {said}. Record it again.", kind="not_recorded"
-                )
+                raise _unsent(f"Replay stopped: {said}. Record it again.")
             yield Notice(text=f"replayed, though {said}")
         for event in take.events():
             yield event
         if take.failure is not None:
-            raise take.failure.error
+            error = take.failure.error
+            error.was_sent = False
+            raise error
 
     async def _recorded(self, request: ChatRequest, place: int) -> AsyncGenerator[ChatEvent, None]:
         """Send a request and keep its answer; one that is left half-way isn't kept."""
@@ -154,6 +154,12 @@ class RecordedProvider:
         except InputValidation as error:
             return f"{error.message} This answer is not in it."
         return None
+
+
+def _unsent(sentence: str) -> ProviderError:
+    error = ProviderError(sentence, kind="not_recorded")
+    error.was_sent = False
+    return error
 
 
 def _holds(take: Take) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from agent_magics.core.chat import Done, ModelInfo, Retrying
+from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import (
     AssistantMessage,
     IncompleteCause,
@@ -32,6 +33,7 @@ class Answer:
     retries: list[Retry] = field(default_factory=list)
     done: Done | None = None
     told_at_break: TokenUsage | None = None
+    was_sent: bool = True
     first_token_s: float | None = None
 
     @property
@@ -42,6 +44,12 @@ class Answer:
     def usage(self) -> TokenUsage | None:
         """What the server counted, of an answer that broke off too."""
         return self.done.usage if self.done else self.told_at_break
+
+    def note_failure(self, error: Exception) -> None:
+        """Remember what is known of an answer that failed."""
+        if isinstance(error, ProviderError):
+            self.told_at_break = error.usage
+            self.was_sent = error.was_sent
 
     def note_retry(self, model: ModelInfo, event: Retrying) -> None:
         """Remember that the request failed and goes out again."""
@@ -72,7 +80,7 @@ class Answer:
     def usage_event(
         self,
         model: ModelInfo,
-        purpose: Literal["turn", "compaction", "summary", "memory", "bridge"],
+        purpose: Purpose,
         now_s: float,
     ) -> Usage:
         """Make the request's usage event; what no server told stays None (decision 42)."""
@@ -82,7 +90,7 @@ class Answer:
             purpose=purpose,
             provider=model.provider,
             model=model.name,
-            attempt=1 + len(self.retries),
+            attempt=1 + len(self.retries) if self.was_sent else 0,
             input_tokens=told.input_tokens if told else None,
             output_tokens=told.output_tokens if told else None,
             cached_tokens=told.cached_tokens if told else 0,

@@ -65,19 +65,27 @@ async def collect(
     answer: Answer, provider: Provider, model: ModelInfo, request: ChatRequest
 ) -> None:
     """Fill `answer` with all that a provider says to a request that nobody watches."""
-    async with aclosing(ask(provider, request)) as events:
-        async for event in events:
-            match event:
-                case TextDelta(text=text):
-                    answer.text.append(text)
-                case CallReady(call=call):
-                    answer.calls.append(call)
-                case Retrying():
-                    answer.note_retry(model, event)
-                case Done():
-                    answer.done = event
-                case _:
-                    pass
+    try:
+        async with aclosing(ask(provider, request)) as events:
+            async for event in events:
+                _take(answer, model, event)
+    except Exception as error:
+        answer.note_failure(error)
+        raise
+
+
+def _take(answer: Answer, model: ModelInfo, event: ChatEvent) -> None:
+    match event:
+        case TextDelta(text=text):
+            answer.text.append(text)
+        case CallReady(call=call):
+            answer.calls.append(call)
+        case Retrying():
+            answer.note_retry(model, event)
+        case Done():
+            answer.done = event
+        case _:
+            pass
 
 
 async def describe(provider: Provider, model: str) -> ModelInfo:

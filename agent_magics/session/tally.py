@@ -71,6 +71,8 @@ class Tally:
 
 def spent_for(usage: Usage) -> Spent:
     """Write one request as a sum; what no server told is uncounted, not nothing."""
+    if usage.attempt == 0:
+        return Spent()
     if usage.is_replayed:
         return Spent(replayed=1)
     if usage.input_tokens is None and usage.output_tokens is None:

@@ -236,8 +236,7 @@ class TurnRun:
             await self._record_answer(answer, "stopped")
             raise
         except Exception as error:  # a provider is foreign code (D 16)
-            if isinstance(error, ProviderError):
-                answer.told_at_break = error.usage
+            answer.note_failure(error)
             if not is_last and is_curable(error) and not answer.text:
                 self.tally.add(answer, await self._record([*answer.retries, self._spent(answer)]))
                 raise _Refused(error) from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_magics.core.money import Spent
 from agent_magics.core.turns import Reply
-from agent_magics.notebook.cost_magic import HEAD, cost_html, cost_rows, cost_text
+from agent_magics.notebook.cost_magic import cost_html, cost_rows, cost_text
 from agent_magics.notebook.display import footer
 from agent_magics.session.spending import Spending
 from tests.notebook.conftest import Notebook
@@ -161,19 +162,27 @@ def test_a_limit_ends_the_turn_that_would_pass_it(
 
 
 @pytest.mark.req("N13", "N10")
-@pytest.mark.parametrize(
-    ("setting", "sentence"),
-    [
-        ('max_cost_per_turn = "a lot"', 'The spending limit "a lot" can\'t be read'),
-        ('prices = {"openai:m": 3}', 'The price of "openai:m" is 3; write dollars'),
-    ],
-    ids=["limit", "price"],
-)
-def test_a_setting_that_cannot_be_read_is_told(
-    notebook: Notebook, setting: str, sentence: str
+def test_a_limit_of_the_environment_that_cannot_be_read_is_told(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the next use, in one sentence, before anything is sent."""
-    notebook.run(f"%config AgentMagics.{setting}")
+    monkeypatch.setenv("AGENT_MAGICS_MAX_COST_PER_TURN", "a lot")
     said = notebook.run("%agent one", fails=True)
-    assert said.startswith(sentence)
+    assert said.startswith('The spending limit "a lot" can\'t be read')
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.req("N6", "P4")
+def test_what_nobody_was_asked_for_is_no_request(
+    priced: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording without an answer; what a provider without a key refuses."""
+    monkeypatch.chdir(tmp_path)
+    priced.run("%agent one")
+    priced.run('%config AgentMagics.recording = "replay"')
+    assert "There is no recording" in priced.run("%agent two", fails=True)
+    priced.run('%config AgentMagics.recording = "off"')
+    assert "needs a key" in priced.run("%agent --model groq:m three", fails=True)
+    (line,) = [line for line in priced.run("%cost").splitlines() if "scripted" in line]
+    assert line.split()[2] == "1"
+    assert "not counted" not in priced.said
