@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 from agent_magics.core.chat import ChatEvent, Retrying
 from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import TokenUsage
+from agent_magics.core.redact import redact
 from agent_magics.providers.faults import error_of, read_fault
-from agent_magics.providers.redact import redact
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.wire import MAX_ERROR_BYTES, Endpoint, Reply
 

@@ -31,7 +31,7 @@ from agent_magics.core.messages import (
     Value,
     text_of,
 )
-from agent_magics.providers.redact import redact
+from agent_magics.core.redact import redact
 
 VERSION = 1
 MAX_ASKED_CHARACTERS = 200

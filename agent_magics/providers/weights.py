@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.redact import redact
+from agent_magics.core.redact import redact
 
 MODEL_NAME = "smollm2-135m"
 TRAINED_TOKENS = 8_192

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import math
 import re
@@ -17,8 +16,9 @@ import httpx
 from httpx_sse import EventSource
 
 from agent_magics.core.errors import InputValidation, ProviderError
+from agent_magics.core.hosts import is_loopback
 from agent_magics.core.messages import Value
-from agent_magics.providers.redact import redact
+from agent_magics.core.redact import redact
 
 Transport = httpx.AsyncBaseTransport
 MAX_BODY_BYTES = 32_000_000
@@ -348,19 +348,6 @@ class Endpoint:
 def host_of(base_url: str) -> str:
     """Give the host of an address; `InputValidation` where it is none."""
     return _checked(base_url).host
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine; `0.0.0.0` is too, as servers print it."""
-    host = host.removesuffix(".")
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback or address.is_unspecified
 
 
 def _checked(base_url: str) -> httpx.URL:

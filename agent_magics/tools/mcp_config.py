@@ -21,7 +21,7 @@ import msgspec
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
-from agent_magics.providers.redact import redact
+from agent_magics.core.redact import redact
 
 AUTO = "auto"
 FOLDER_FILES = (".mcp.json", "mcp.json")

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from agent_magics.core.hosts import is_loopback
 from agent_magics.core.messages import ToolOutput
-from agent_magics.providers.redact import redact
+from agent_magics.core.redact import redact
 from agent_magics.tools.mcp_config import ServerConfig
 
 if TYPE_CHECKING:  # optional: the extra "mcp"
@@ -280,8 +281,6 @@ async def _http(url: str, headers: dict[str, str]) -> AsyncIterator[TransportStr
     """Speak streamable HTTP; loopback servers are reached without a proxy (decision 63)."""
     import httpx2  # noqa: PLC0415 - the SDK's own client
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - optional
-
-    from agent_magics.providers.wire import is_loopback  # noqa: PLC0415 - loads httpx
 
     timeout = httpx2.Timeout(HTTP_CONNECT_S, read=HTTP_READ_S)
     uses_proxies = not is_loopback(urlsplit(url).hostname or "")

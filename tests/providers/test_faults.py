@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_magics.core.errors import ContextOverflow
+from agent_magics.core.redact import redact
 from agent_magics.providers.faults import error_of, read_fault
-from agent_magics.providers.redact import redact
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CASES = json.loads((DATA / "errors.json").read_text("utf-8"))

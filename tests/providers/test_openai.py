@@ -12,6 +12,7 @@ import pytest
 
 from agent_magics.core.chat import ChatRequest, ToolDefinition
 from agent_magics.core.errors import ContextOverflow, InputValidation
+from agent_magics.core.hosts import is_loopback
 from agent_magics.core.messages import (
     Assistant,
     File,
@@ -30,7 +31,6 @@ from agent_magics.providers.payload import payload_of
 from agent_magics.providers.presets import Quirks
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.servers import server as reached
-from agent_magics.providers.wire import is_loopback
 from tests.providers.answers import (
     KEY,
     Gathered,
