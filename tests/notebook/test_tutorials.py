@@ -57,3 +57,25 @@ def test_run_all_of_the_quickstart_twice_gives_one_conversation(tmp_path: Path) 
             one.manager.restart_kernel(now=True)
             one.client.wait_for_ready(timeout=60)
     assert views == ["{'default': 2, 'what-if': 1}", "6\n"] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.req("T1", "P4", "dec51")
+def test_run_all_of_the_models_tutorial_twice_asks_its_server_the_same(tmp_path: Path) -> None:
+    """Three requests each time, in a kernel that runs on and in a new one; the replay asks none."""
+    environ = {
+        **os.environ,
+        "AGENT_MAGICS_STORE": str(tmp_path / "ledger.db"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
+    (path,) = (path for path in NOTEBOOKS if path.stem == "07_models_and_replay")
+    asked = []
+    with kernel(environ) as one:
+        for _ in range(2):
+            one.ok(f"%cd -q {path.parent}")
+            for cell_id, source in code_of(path).items():
+                cell = one.run(source, cell_id=cell_id)
+                assert cell.status == "ok", (source, cell.reply)
+                if source == "server.asked":
+                    asked.append(cell.of("execute_result")[0]["data"]["text/plain"])
+    assert asked == ["3"] * 4
