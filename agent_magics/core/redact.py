@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agent_magics.core.keys import KEY_LIKE
+from agent_magics.core.keys import without_keys
 
 SHOWN_CHARACTERS = 3
 _SHORTEST_KEY = 6
@@ -28,7 +28,7 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     for secret in secrets:
         if secret and len(secret) >= _SHORTEST_KEY:
             text = text.replace(secret, key_end(secret))
-    text = KEY_LIKE.sub(lambda found: key_end(found.group()), text)
+    text = _USER_INFO.sub(r"\1…@", text)
+    text = without_keys(text, lambda key: "…" if "PRIVATE KEY" in key else key_end(key))
     text = _BEARER.sub(r"\1…", text)
-    text = _QUERY.sub(r"\1…", text)
-    return _USER_INFO.sub(r"\1…@", text)
+    return _QUERY.sub(r"\1…", text)

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
+from agent_magics.core.keys import without_keys
+
 Share = Literal["names", "schema", "sample"]
 SECRET = "[secret]"  # noqa: S105 - the mark in its place
 MIN_SECRET_CHARACTERS = 8
@@ -25,14 +27,6 @@ _STRONG_PAIRS = {("api", "key"), ("access", "key"), ("private", "key"), ("access
 _HARMLESS = (
     *(bool, int, float, complex, type(None), type),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType),
-)
-_KEY_SHAPES = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\bsk-[\w-]{16,}|\b(?:gsk|hf|gh[pousr]|github_pat)_\w{20,}|\bglpat-[\w-]{16,}"
-    r"|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
-    r"|\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10,}"
-    r"|(?<=://)[^\s/:@\"']{1,100}:[^\s/@\"']{1,200}(?=@)",
-    re.DOTALL,
 )
 _ASSIGNED = re.compile(
     r"(?<!\w)(?P<name>\w{1,100})(?!\w)(?P<between>[\"']?\]?[ \t]*[:=][ \t]*[rbfuRBFU]{0,2})"
@@ -77,7 +71,7 @@ def scrubbed(text: str, namespace: Mapping[str, object]) -> str:
     """
     for known in _known_secrets(namespace):
         text = text.replace(known, SECRET)
-    return _ASSIGNED.sub(_without_literal, _KEY_SHAPES.sub(SECRET, text))
+    return _ASSIGNED.sub(_without_literal, without_keys(text, lambda _key: SECRET))
 
 
 def _known_secrets(namespace: Mapping[str, object]) -> list[str]:
