@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import socket
+import struct
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,8 +18,20 @@ import pytest
 from agent_magics.core.chat import Done
 from agent_magics.providers.facts import listed_models, loaded_names, ollama_model, window_in
 from agent_magics.providers.faults import read_fault
-from agent_magics.providers.wire import MAX_STREAM_BYTES
-from tests.providers.answers import Gathered, gather, hello_stream, server, streamed
+from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.servers import server as reached
+from agent_magics.providers.wire import MAX_STREAM_BYTES, Timeouts
+from tests.providers.answers import (
+    Gathered,
+    answer_of,
+    ask,
+    at,
+    gather,
+    hello_stream,
+    server,
+    streamed,
+)
+from tests.providers.loopback import Exchange, serving
 
 pytestmark = pytest.mark.req("P1", "inv14")
 
@@ -162,3 +177,112 @@ def test_a_key_that_can_not_be_sent_is_named_not_shown(key: str) -> None:
     assert answer.error is not None
     assert answer.error.kind == "auth"
     assert key not in answer.error.message
+
+
+# Real sockets
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_stream_that_stops_within_a_character_is_interrupted(cut: int) -> None:
+    """What was whole stays; half a character is never shown, and is told as the end that it is."""
+    smile = "🙂".encode()
+
+    def stop(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.piece("Hel")
+        half = b'data: {"choices":[{"index":0,"delta":{"content":"lo ' + smile[:cut]
+        exchange.wfile.write(f"{len(half):x}\r\n".encode() + half + b"\r\n")
+        exchange.wfile.flush()
+        exchange.drop()
+
+    with serving(stop) as local:
+        answer = answer_of(at(local.base_url))
+    assert (answer.text, answer.end) == ("Hel", "interrupted")
+
+
+def test_a_slow_server_that_goes_on_is_waited_for() -> None:
+    """Each byte proves life, though no event is whole within the longest silence."""
+    body = b'data: {"choices":[{"index":0,"delta":{"content":"slow"},"finish_reason":"stop"}]}\n\n'
+
+    def drip(exchange: Exchange) -> None:
+        exchange.begin()
+        for start in range(0, len(body), 8):
+            piece = body[start : start + 8]
+            exchange.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            exchange.wfile.flush()
+            time.sleep(0.05)
+        exchange.wfile.write(b"0\r\n\r\n")
+
+    with serving(drip) as local:
+        patient = Timeouts(connect_s=1, first_token_s=0.3, between_tokens_s=0.3)
+        answer = answer_of(at(local.base_url, timeouts=patient))
+    assert (answer.text, answer.end) == ("slow", "done")
+
+
+@pytest.mark.req("dec63")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+def test_a_redirect_is_told_and_never_followed(status: int, preset: Preset) -> None:
+    """The other server hears nothing, the key's first characters are told to nobody."""
+    key = "sk-redirected-0123456789abcdef"
+    with serving() as thief:
+        place = f"{thief.base_url}/chat/completions?key={key}"
+        with serving(lambda exchange: exchange.whole(status, "", location=place)) as local:
+            provider = reached(preset, base_url=local.base_url, api_key=key)
+            answer = answer_of(provider)
+            assert asyncio.run(provider.models()) == []
+        assert thief.seen == []
+        assert local.seen
+    assert answer.error is not None
+    assert "sends us on" in answer.error.message
+    assert key[:12] not in answer.error.message
+
+
+@pytest.mark.req("dec63")
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+def test_a_key_stays_with_its_host(preset: Preset) -> None:
+    """A model at another address is asked without it, in no header."""
+    key = "sk-belongs-elsewhere-0123456789"
+    with serving() as other:
+        provider = reached(preset, base_url="https://models.invalid/v1", api_key=key)
+        answer = answer_of(provider, ask(model=f"m@{other.base_url}"))
+        assert answer.text == "Hello"
+        assert all(key not in value for headers in other.seen for value in headers.values())
+
+
+@pytest.mark.req("dec63", "N14")
+def test_a_proxy_is_used_for_hosts_elsewhere_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real proxy: it sees the request to another host, and none to this machine."""
+    with serving(Exchange.hello) as proxy, serving(Exchange.hello) as local:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        assert answer_of(at(local.base_url)).text == "Hello"
+        assert proxy.seen == []
+        assert answer_of(at("http://models.invalid/v1")).text == "Hello"
+        (seen,) = proxy.seen
+    assert seen["host"] == "models.invalid"
+    assert "proxy-authorization" not in seen
+
+
+@pytest.mark.parametrize("kind", [ConnectionResetError, "silence"], ids=["reset", "silence"])
+def test_a_server_that_never_says_a_word_is_named(kind: object) -> None:
+    """It takes the request and resets, or says nothing: one sentence after the waits."""
+    waits = threading.Event()
+
+    def behave(exchange: Exchange) -> None:
+        if kind == "silence":
+            waits.wait(5)
+        else:
+            linger = struct.pack("ii", 1, 0)
+            exchange.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            exchange.close_connection = True
+            exchange.connection.close()
+
+    with serving(behave) as local:
+        answer = answer_of(at(local.base_url))
+        waits.set()
+    assert answer.error is not None
+    assert answer.error.kind == ("timeout" if kind == "silence" else "connection")
+    assert "openai" in answer.error.message
