@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import (
     AssistantMessage,
     IncompleteCause,
+    Purpose,
     Retry,
     ToolCalled,
     Usage,

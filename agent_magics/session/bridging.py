@@ -15,14 +15,12 @@ from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.errors import AgentError, CompactError, InputValidation
 from agent_magics.core.events import MemorySet, SystemMessage
 from agent_magics.core.messages import Message, Text, User, Value
-from agent_magics.core.ports import Clock, Provider
+from agent_magics.core.ports import Provider
 from agent_magics.core.slots import Focused, Full, ModelParams, Slot, Static
-from agent_magics.session.answer import Answer
-from agent_magics.session.asking import collect
+from agent_magics.session.aside import Aside
 from agent_magics.session.memory import SUMMARY_KEY
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import digest_of
-from agent_magics.session.summaries import MAX_SUMMARY_OUTPUT_TOKENS
+from agent_magics.session.summaries import MAX_SUMMARY_OUTPUT_TOKENS, last_summary
 
 _log = logging.getLogger("agent_magics.session")
 
@@ -46,7 +44,7 @@ class Bridges:
     """Makes bridges between the slots of one session."""
 
     recorder: Recorder
-    clock: Clock
+    aside: Aside
 
     def newest_summary(self, slot: Slot) -> str | None:
         """Find the newest summary that there is of a slot: a checkpoint's or an automatic one."""
@@ -54,14 +52,9 @@ class Bridges:
         checkpoint = self.recorder.mirror.checkpoint_of(slot)
         if checkpoint is not None and not checkpoint.degraded:
             found.append((checkpoint.created_at, checkpoint.summary))
-        for event in reversed(self.recorder.mirror.events):
-            match event.payload:
-                case MemorySet(key=key, value=str(value)) if key.startswith(f"{SUMMARY_KEY}:"):
-                    if event.slot_uid == slot.uid:
-                        found.append((event.created_at, value))
-                        break
-                case _:
-                    pass
+        automatic = last_summary(self.recorder.mirror, slot)
+        if automatic is not None and isinstance(automatic.payload, MemorySet):
+            found.append((automatic.created_at, automatic.payload.value or ""))
         if found:
             return max(found)[1]
         mode = slot.config.mode
@@ -151,15 +144,8 @@ class Bridges:
             params=ModelParams(temperature=0.2, max_tokens=MAX_SUMMARY_OUTPUT_TOKENS),
             purpose="bridge",
         )
-        answer = Answer(
-            began_s=self.clock.monotonic(), estimated_tokens=0, digest=digest_of(request)
-        )
-        try:
-            await collect(answer, provider, writer, request)
-        finally:
-            usage = answer.usage_event(writer, "bridge", self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid)
-        summary = "" if answer.calls else answer.said.strip()
+        answer = await self.aside.ask(request, provider, writer, "bridge", slot_uid=slot.uid)
+        summary = answer.strip()
         fault = fault_of(summary, needs_headings=False)
         if fault:
             raise CompactError(f"the summary by {writer.spec} was refused: {fault}.")

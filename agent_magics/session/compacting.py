@@ -30,7 +30,6 @@ from agent_magics.context.compaction import (
 from agent_magics.context.cuts import Cut, fewest_behind, newest_complete, recovery_cuts
 from agent_magics.context.projection import bounds_of
 from agent_magics.context.prompt import render_summary
-from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import (
@@ -39,17 +38,17 @@ from agent_magics.core.errors import (
     FixedContextExceedsBudget,
     NothingToCompact,
     ProviderError,
+    SpendingLimitReached,
 )
 from agent_magics.core.events import Metadata
 from agent_magics.core.hooks import BeforeCompact
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Change, Clock, Ids, Provider, Tool
 from agent_magics.core.slots import Checkpoint, Slot
-from agent_magics.session.answer import Answer
-from agent_magics.session.asking import collect
+from agent_magics.session.aside import Aside
 from agent_magics.session.hooks import HookScope
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import Draught, RequestBuilder, digest_of
+from agent_magics.session.request import Draught, RequestBuilder
 
 LEAST_PROGRESS = 0.1
 LEAST_SUMMARY_TOKENS = 200  # the nine headings alone have about 40
@@ -289,21 +288,12 @@ class Compactor:
         writer: ModelInfo,
         slot: Slot,
     ) -> str:
-        answer = Answer(
-            began_s=self.clock.monotonic(),
-            estimated_tokens=sum(map(count_message, request.messages)),
-            digest=digest_of(request),
-        )
+        aside = Aside(recorder=self.recorder, clock=self.clock, config=self.config)
         try:
-            await collect(answer, provider, writer, request)
-        except ProviderError as error:
+            answer = await aside.ask(request, provider, writer, "compaction", slot_uid=slot.uid)
+        except (ProviderError, SpendingLimitReached) as error:
             raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
-        finally:
-            usage = answer.usage_event(writer, "compaction", self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid)
-        if answer.done and answer.done.finish == "length":
-            raise CompactError("The summary ran into the model's output limit; nothing changed.")
-        said = "" if answer.calls else answer.said.strip()
+        said = answer.strip()
         limit = request.params.max_tokens or MAX_SUMMARY_TOKENS
         refused = judge_summary(said, plan=plan, output_limit=limit)
         if refused:

@@ -32,6 +32,7 @@ from agent_magics.core.messages import UserInput
 from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Failed, Panicked
+from agent_magics.session.aside import Aside
 from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Trigger
@@ -63,8 +64,9 @@ class Desk:
         self.recorder = recorder
         self.mirror: Mirror = recorder.mirror
         self.models = Models(parts.registry)
-        self.memory = SessionMemory(recorder)
-        self.bridges = Bridges(recorder=recorder, clock=parts.clock)
+        self.memory = SessionMemory(recorder, self.check_open)
+        aside = Aside(recorder=recorder, clock=parts.clock, config=parts.config)
+        self.bridges = Bridges(recorder=recorder, aside=aside)
         self.references = References(parts.references)
         self.remembering = parts.memory.enter(recorder)
         self.builder = RequestBuilder(
@@ -93,7 +95,7 @@ class Desk:
         self.trigger = Trigger()
         summaries = parts.config.summary_config
         self.summaries = (
-            Summaries(config=summaries, recorder=recorder, clock=parts.clock) if summaries else None
+            Summaries(config=summaries, recorder=recorder, aside=aside) if summaries else None
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: set[asyncio.Task[Any]] = set()
@@ -429,10 +431,14 @@ class Desk:
     async def _steer(self, turn: RunningTurn, text: str) -> None:
         content = UserInput.of(text).content
         await turn.has_begun.wait()  # what steers a turn stands behind its prompt
+        await turn.between_requests.wait()  # and behind the answer that doesn't know of it
         if self.running.get(turn.slot_uid) is not turn:
             raise InputValidation("The turn has ended; ask in a new one.")
         message = UserMessage(content=content, is_steering=True)
-        await self.recorder.append([message], slot_uid=turn.slot_uid, turn_id=turn.turn_id)
+        (event,) = await self.recorder.append(
+            [message], slot_uid=turn.slot_uid, turn_id=turn.turn_id
+        )
+        turn.last_steer_seq = event.seq
 
 
 def _without(change: Change, uids: set[str]) -> Change:

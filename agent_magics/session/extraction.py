@@ -28,7 +28,6 @@ from agent_magics.context.extraction import (
     read_extraction,
 )
 from agent_magics.context.projection import project
-from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import InputValidation
@@ -38,12 +37,9 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Clock, Ids, MemoryStorage, Provider
 from agent_magics.core.slots import Full, Slot, SlotConfig
 from agent_magics.core.text import clean_text, clean_value
-from agent_magics.session.answer import Answer
-from agent_magics.session.asking import collect
+from agent_magics.session.aside import Aside
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import digest_of
-from agent_magics.session.tally import Tally
 
 CHECKPOINT = "memory_checkpoint"
 _log = logging.getLogger("agent_magics.session")
@@ -133,7 +129,6 @@ class Extraction:
         had been remembered by then stays.
         """
         self.tried_at = material.turns
-        Tally(config=self.config, session=lambda: self.recorder.mirror.spent).check()
         known = tuple(await self.storage.list_by_namespace(self.namespace))
         provider, model = await find_writer()
         window = limits_for(model.context_window, self.config, SlotConfig()).window
@@ -175,20 +170,17 @@ class Extraction:
         slot_uid: str | None,
         turn_id: str | None,
     ) -> Extracted:
-        answer = Answer(
-            began_s=self.clock.monotonic(),
-            estimated_tokens=sum(map(count_message, request.messages)),
-            digest=digest_of(request),
+        answer = await self._aside.ask(
+            request, provider, model, "memory", slot_uid=slot_uid, turn_id=turn_id
         )
-        try:
-            await collect(answer, provider, model, request)
-        finally:
-            usage = answer.usage_event(model, "memory", self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot_uid, turn_id=turn_id)
-        extracted = read_extraction(answer.said)
+        extracted = read_extraction(answer)
         if extracted.unreadable:
             _log.warning("%s operations on memories made no sense", extracted.unreadable)
         return extracted
+
+    @property
+    def _aside(self) -> Aside:
+        return Aside(recorder=self.recorder, clock=self.clock, config=self.config)
 
     async def _applied(self, extracted: Extracted, told: Sequence[Memory], source: str) -> Kept:
         """Do the operations on memories of this namespace; ids of others are unknown here."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agent_magics.context.prompt import render_session_context
 from agent_magics.context.tokens import count_text
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import MemorySet
+from agent_magics.core.keys import holds_secret
 from agent_magics.core.text import clean_text
 from agent_magics.session.loop import hops
 from agent_magics.session.mirror import is_static
@@ -20,20 +23,23 @@ MAX_KEY_CHARACTERS = 128
 class SessionMemory:
     """A durable namespace of text facts. Every method may be awaited from any loop."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, check_open: Callable[[], None]) -> None:
         self._recorder = recorder
+        self._check_open = check_open
 
     async def set(self, key: str, value: str) -> None:
         """Write a fact; it counts as written from the current slot (decision 48).
 
         Raises `InputValidation` where the key is blank or reserved, the value is over 4,000
-        characters, or the snapshot would pass 2,000 tokens; nothing is written then.
+        characters or looks like a secret, or the snapshot would pass 2,000 tokens; nothing is
+        written then. Raises as a slot's changes do where the session is closed or read-only.
         """
         await self.write(key, value)
 
     @hops
     async def write(self, key: str, value: str, *, slot_uid: str | None = None) -> None:
         """Write a fact as from a slot (None: the current one); see `set`."""
+        self._check_open()
         if not isinstance(value, str):
             raise InputValidation(f'The value of "{key}" is {value!r:.80}; a fact is text.')
         key, value = clean_text(_checked_key(key)), clean_text(value)
@@ -41,6 +47,11 @@ class SessionMemory:
             raise InputValidation(
                 f'The value of "{key}" has {len(value):,} characters;'
                 f" {MAX_VALUE_CHARACTERS:,} are allowed. Shorten it."
+            )
+        if holds_secret(value):
+            raise InputValidation(
+                f'The value of "{key}" looks like a key or a password, and facts stand in every'
+                " request; it is not kept."
             )
         wanted = {**self._recorder.mirror.memory, key: value}
         tokens = count_text(render_session_context(wanted))
@@ -62,6 +73,7 @@ class SessionMemory:
     @hops
     async def delete(self, key: str) -> bool:
         """Delete a fact; tell whether there was one."""
+        self._check_open()
         if key not in self._recorder.mirror.memory:
             return False
         await self._recorder.append([MemorySet(key=key, value=None)], slot_uid=None)

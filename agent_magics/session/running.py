@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted, said_by
+from agent_magics.core.messages import Message
 from agent_magics.core.ports import Clock
 from agent_magics.core.turns import (
     AgentEvent,
@@ -100,6 +101,12 @@ class RunningTurn:
         self.stop_wanted = asyncio.Event()
         self.abandon_wanted = asyncio.Event()
         self.has_begun = asyncio.Event()  # its prompt is recorded
+        self.between_requests = asyncio.Event()
+        self.between_requests.set()
+        self.last_steer_seq: int | None = None
+        self._steering = 0
+        self._is_settled = asyncio.Event()
+        self._is_settled.set()
         self._clock = clock
         self._steer = steer
         self._on_event = on_event
@@ -134,7 +141,14 @@ class RunningTurn:
     @hops
     async def steer(self, text: str) -> None:
         """Add a message to the running turn; it goes with the turn's next request (D 12)."""
-        await self._steer(self, text)
+        self._steering += 1
+        self._is_settled.clear()
+        try:
+            await self._steer(self, text)
+        finally:
+            self._steering -= 1
+            if not self._steering:
+                self._is_settled.set()
 
     async def __aiter__(self) -> AsyncIterator[AgentEvent]:
         async for event in hop_iter(lambda: self._events_from(self._read)):
@@ -153,6 +167,15 @@ class RunningTurn:
             await self._arrived.wait()
 
     # For the engine, on the session's loop.
+
+    async def unheard(self, sent: Iterable[Message]) -> bool:
+        """Tell whether what steers the turn isn't in a request; each such message is told once.
+
+        One that is on its way is waited for.
+        """
+        await self._is_settled.wait()
+        seq, self.last_steer_seq = self.last_steer_seq, None
+        return seq is not None and all(message.seq != seq for message in sent)
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for `work`; where the turn is stopped first, end it and raise `Stopped`."""
@@ -194,6 +217,7 @@ class RunningTurn:
                 self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
         self._outcome.set_result(outcome)
         self.has_begun.set()
+        self.between_requests.set()
         self._arrived.set()
 
 

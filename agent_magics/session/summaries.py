@@ -22,17 +22,29 @@ from agent_magics.core.config import SummaryConfig
 from agent_magics.core.errors import AgentError, CompactError
 from agent_magics.core.events import LedgerEvent, MemorySet, SlotChanged
 from agent_magics.core.messages import Text, User
-from agent_magics.core.ports import Change, Clock, Provider
+from agent_magics.core.ports import Change, Provider
 from agent_magics.core.slots import Focused, Full, ModelParams, Readonly, Slot
 from agent_magics.core.turns import SummaryFailed, SummaryWritten, TurnPayload
-from agent_magics.session.answer import Answer
-from agent_magics.session.asking import collect
+from agent_magics.session.aside import Aside
 from agent_magics.session.memory import MAX_VALUE_CHARACTERS, SUMMARY_KEY
+from agent_magics.session.mirror import Mirror
 from agent_magics.session.record import Recorder
-from agent_magics.session.request import digest_of
 
 MAX_SUMMARY_OUTPUT_TOKENS = 1_024
 _log = logging.getLogger("agent_magics.session")
+
+
+def last_summary(mirror: Mirror, slot: Slot) -> LedgerEvent | None:
+    """Find a slot's last automatic summary that is of turns in view; the ledger has it."""
+    turns = {span.turn_id for span in mirror.turns(slot)}
+    for event in reversed(mirror.events):
+        match event.payload:
+            case MemorySet(key=key, value=str()) if key.startswith(f"{SUMMARY_KEY}:"):
+                if event.slot_uid == slot.uid and event.turn_id in turns:
+                    return event
+            case _:
+                pass
+    return None
 
 
 @dataclass(kw_only=True)
@@ -41,7 +53,7 @@ class Summaries:
 
     config: SummaryConfig
     recorder: Recorder
-    clock: Clock
+    aside: Aside
     failed_at: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, slot: Slot) -> bool:
@@ -49,7 +61,7 @@ class Summaries:
         if isinstance(slot.config.mode, Readonly):
             return False
         turns = self.recorder.mirror.turns(slot)
-        last = self._last(slot)
+        last = last_summary(self.recorder.mirror, slot)
         since = [span for span in turns if last is None or span.last_seq > last.seq]
         tried = self.failed_at.get(slot.uid, 0)
         waited = len(since) if not tried else min(len(since), len(turns) - tried)
@@ -79,31 +91,14 @@ class Summaries:
             self.failed_at.pop(slot.uid, None)
             emit(SummaryWritten(slot_id=slot.slot_id, characters=len(summary)))
 
-    def _last(self, slot: Slot) -> LedgerEvent | None:
-        """Find the slot's last automatic summary that is of turns in view; the ledger has it."""
-        turns = {span.turn_id for span in self.recorder.mirror.turns(slot)}
-        for event in reversed(self.recorder.mirror.events):
-            match event.payload:
-                case MemorySet(key=key, value=str()) if key.startswith(f"{SUMMARY_KEY}:"):
-                    if event.slot_uid == slot.uid and event.turn_id in turns:
-                        return event
-                case _:
-                    pass
-        return None
-
     async def _written(
         self, slot: Slot, turn_id: str, provider: Provider, writer: ModelInfo
     ) -> str:
         request = self._request(slot, writer)
-        answer = Answer(
-            began_s=self.clock.monotonic(), estimated_tokens=0, digest=digest_of(request)
+        answer = await self.aside.ask(
+            request, provider, writer, "summary", slot_uid=slot.uid, turn_id=turn_id
         )
-        try:
-            await collect(answer, provider, writer, request)
-        finally:
-            usage = answer.usage_event(writer, "summary", self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot.uid, turn_id=turn_id)
-        summary = answer.said.strip()
+        summary = answer.strip()
         fault = fault_of(summary, needs_headings=False)
         if fault:
             raise CompactError(f"The automatic summary by {writer.spec} was refused: {fault}.")
@@ -111,7 +106,7 @@ class Summaries:
 
     def _request(self, slot: Slot, writer: ModelInfo) -> ChatRequest:
         """Ask for one summary of the previous one and of what came since (decision 39)."""
-        last = self._last(slot)
+        last = last_summary(self.recorder.mirror, slot)
         view = self.recorder.mirror.view(slot)
         since = tuple(e for e in view.events if last is None or e.seq > last.seq)
         messages = project(

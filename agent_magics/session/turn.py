@@ -161,7 +161,6 @@ class TurnRun:
         unheld = self.tally.warning(self.model.spec, is_priced=priced)
         if unheld:
             self._warn(unheld)
-        self.references.mark_seen(self.slot.uid)
 
     async def _told(self, outcome: TurnOutcome) -> TurnOutcome:
         """Tell the plugins that the turn has ended; one that says no makes it fail (§ 6.8)."""
@@ -183,9 +182,15 @@ class TurnRun:
         return Failed(error=error, reply=self._reply())
 
     async def _converse(self) -> None:
+        is_told = False
         while True:
             answer = await self._ask()
+            if not is_told:  # a model has answered to it
+                self.references.mark_seen(self.slot.uid)
+                is_told = True
             if not answer.calls:
+                if self.last and await self.turn.unheard(self.last.request.messages):
+                    continue
                 return
             if self.calls_made + len(answer.calls) > self.config.max_tool_calls_per_turn:
                 await self._close_at_limit(answer.calls)
@@ -221,6 +226,15 @@ class TurnRun:
             raise
 
     async def _attempt(
+        self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
+    ) -> Answer:
+        self.turn.between_requests.clear()  # what steers meanwhile stands behind the answer
+        try:
+            return await self._attempted(draught, closing, is_last=is_last)
+        finally:
+            self.turn.between_requests.set()
+
+    async def _attempted(
         self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
     ) -> Answer:
         self.last = draught
@@ -281,6 +295,7 @@ class TurnRun:
         self._note_said(answer.said, events)
 
     def _note_said(self, text: str, events: Sequence[LedgerEvent]) -> None:
+        self.turn.said.clear()  # it is history now
         self.last_text = text
         self.last_seq = next(
             (event.seq for event in events if isinstance(event.payload, AssistantMessage)), None

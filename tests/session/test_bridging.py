@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.errors import InputValidation, SlotNotFound, SlotReadonly, TurnBusy
+from agent_magics.core.config import SummaryConfig
+from agent_magics.core.errors import (
+    InputValidation,
+    SessionNotFound,
+    SlotNotFound,
+    SlotReadonly,
+    TurnBusy,
+)
 from agent_magics.core.events import SystemMessage, Usage
 from agent_magics.core.messages import Text, User, text_of
 from agent_magics.core.slots import Focused, Readonly, SlotConfig, Static
@@ -277,5 +284,56 @@ def test_usage_of_a_bridge_has_its_own_purpose(bench: Bench) -> None:
         await session.bridge("default", "plan")
         spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
         assert [usage.purpose for usage in spent] == ["turn", "bridge"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "dec48")
+def test_a_summary_of_turns_that_left_the_view_is_not_carried(bench: Bench) -> None:
+    """What was rewound is no part of the source; one call asks anew."""
+
+    async def scene() -> None:
+        config = SummaryConfig(max_context_tokens=20, trigger_token_ratio=0.5, debounce_turns=1)
+        old = {"text": "They chose Oracle.", "purpose": "summary"}
+        session = await bench.session("Yes.", old, "No.", SUMMARY, summary_config=config)
+        await session.create_slot("plan")
+        await session.submit_turn("Which database shall we take for this, please?")
+        assert session.newest_summary("default") == "They chose Oracle."
+        await session.rewind(to_seq=0)
+        assert session.newest_summary("default") is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "dec48", "dec16")
+def test_a_provider_that_breaks_leaves_the_facts(bench: Bench) -> None:
+    """Foreign code that raises anything is a warning, not a panic."""
+
+    def broken(_: Any) -> Any:
+        raise ZeroDivisionError("a bug of theirs")
+
+    async def scene() -> None:
+        session = await two(bench, "Yes.", broken)
+        await session.submit_turn("Well?")
+        await session.memory.set("db", "PostgreSQL")
+        made = await session.bridge("default", "plan")
+        assert made.keys == ("db",)
+        assert "ZeroDivisionError" in str(made.warning)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B1")
+def test_a_secret_is_no_fact(bench: Bench) -> None:
+    """It would stand in every request; nothing is written."""
+
+    async def scene() -> None:
+        session = await bench.session()
+        with pytest.raises(InputValidation, match="looks like a key"):
+            await session.memory.set("k", "sk-proj-" + "a1B2c3D4" * 6)
+        assert await session.memory.items() == {}
+        await session.close()
+        with pytest.raises(SessionNotFound):
+            await session.memory.set("k", "v")
 
     asyncio.run(scene())

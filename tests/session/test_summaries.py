@@ -12,7 +12,7 @@ from agent_magics.core.errors import InputValidation, InvalidModelConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.messages import User, text_of
 from agent_magics.core.slots import Focused, Full, Readonly
-from agent_magics.core.turns import Completed, SummaryWritten
+from agent_magics.core.turns import Completed, SummaryFailed, SummaryWritten
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
@@ -261,6 +261,29 @@ def test_a_stop_during_the_summary_keeps_the_turn(bench: Bench) -> None:
         await asyncio.sleep(0.3)
         turn.cancel()
         assert isinstance(await asyncio.wait_for(turn.join(), 5), Completed)
+        assert session.get_conversation_summary() is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("Y4", "dec16", "dec57")
+@pytest.mark.parametrize("bad", ["raises", "calls", "cut"])
+def test_whatever_a_provider_does_fails_no_turn(bench: Bench, bad: str) -> None:
+    """An exception, a tool call, half an answer: the turn is complete, and it is said."""
+
+    def broken(_: Any) -> Any:
+        raise ZeroDivisionError("a bug of theirs")
+
+    steps: dict[str, Any] = {
+        "raises": broken,
+        "calls": summary("ok then", calls=[{"name": "x"}]),
+        "cut": summary("They like", finish="length"),
+    }
+
+    async def scene() -> None:
+        session = await focused(bench, "Trains are nice, and so are ships.", steps[bad])
+        events = await shown(session, "What do you like, and why do you like it so much?")
+        assert sum(isinstance(event, SummaryFailed) for event in events) == 1
         assert session.get_conversation_summary() is None
 
     asyncio.run(scene())

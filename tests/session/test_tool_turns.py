@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.errors import MaxToolCallsExceeded
+from agent_magics.core.errors import InputValidation, MaxToolCallsExceeded
 from agent_magics.core.events import (
     SystemMessage,
     ToolAnswered,
@@ -19,6 +20,7 @@ from agent_magics.core.turns import (
     Cancelled,
     Completed,
     Failed,
+    TextChunk,
     ToolEnded,
     ToolStarted,
     TurnCancelled,
@@ -282,11 +284,14 @@ def test_a_stop_at_the_limit_leaves_no_call_open(bench: Bench) -> None:
 def test_results_go_to_the_model_in_the_order_of_the_calls(bench: Bench) -> None:
     """The ledger has them as they came; the request, live and reloaded, as they were asked for."""
     done = [asyncio.Event() for _ in range(4)]
+    steered = threading.Event()
 
     @tool
     async def nth(n: int) -> str:
         if n < 3:
             await done[n + 1].wait()
+        while n == 0 and not steered.is_set():  # noqa: ASYNC110 - set from another thread
+            await asyncio.sleep(0.01)
         done[n].set()
         return f"result {n}"
 
@@ -297,6 +302,7 @@ def test_results_go_to_the_model_in_the_order_of_the_calls(bench: Bench) -> None
         async for event in turn:
             if isinstance(event.payload, ToolEnded):
                 await turn.steer("faster")
+                steered.set()
                 break
         assert isinstance(await turn.join(), Completed)
         results = [e.payload for e in session.history() if isinstance(e.payload, ToolAnswered)]
@@ -348,3 +354,31 @@ def test_an_outside_token_stops_tools_as_cancel_does(bench: Bench) -> None:
         assert isinstance(shown[-1], TurnCancelled)
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("dec12")
+def test_what_steers_the_last_answer_is_answered_too(bench: Bench) -> None:
+    """It stands behind the answer that didn't know of it, and the turn asks once more."""
+
+    async def scene() -> None:
+        session = await bench.session({"text": "one two", "chunk_delay_s": 0.1}, "in euros: 2")
+        turn = await session.send_message("how much?")
+        async for event in turn:
+            if isinstance(event.payload, TextChunk):
+                break
+        await turn.steer("in euros, please")
+        assert isinstance(await turn.join(), Completed)
+        assert [said(message) for message in session.messages()] == [
+            "how much?",
+            "one two",
+            "in euros, please",
+            "in euros: 2",
+        ]
+        with pytest.raises(InputValidation, match="has ended"):
+            await turn.steer("late")
+
+    asyncio.run(scene())
+
+
+def said(message: Any) -> str:
+    return text_of(message.content)

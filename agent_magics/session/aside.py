@@ -1,0 +1,63 @@
+"""One request beside the turns, for a summary, a bridge, an extraction: no tools, no watcher."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from agent_magics.context.tokens import count_message
+from agent_magics.core.chat import ChatRequest, ModelInfo
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import AgentError, ProviderError, said_by
+from agent_magics.core.events import Purpose
+from agent_magics.core.ports import Clock, Provider
+from agent_magics.session.answer import Answer
+from agent_magics.session.asking import collect
+from agent_magics.session.record import Recorder
+from agent_magics.session.request import digest_of
+from agent_magics.session.tally import Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aside:
+    """Asks once, and records what it cost under the request's purpose (decision 42)."""
+
+    recorder: Recorder
+    clock: Clock
+    config: AgentConfig
+
+    async def ask(
+        self,
+        request: ChatRequest,
+        provider: Provider,
+        model: ModelInfo,
+        purpose: Purpose,
+        *,
+        slot_uid: str | None,
+        turn_id: str | None = None,
+    ) -> str:
+        """Give the text of the answer.
+
+        Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
+        failed in whatever way, was cut short, or called a tool instead of answering.
+        """
+        Tally(config=self.config, session=lambda: self.recorder.mirror.spent).check()
+        answer = Answer(
+            began_s=self.clock.monotonic(),
+            estimated_tokens=sum(map(count_message, request.messages)),
+            digest=digest_of(request),
+        )
+        try:
+            await collect(answer, provider, model, request)
+        except (AgentError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # a provider is foreign code (decision 16)
+            raise ProviderError(f"{model.spec} failed: {said_by(error)}") from error
+        finally:
+            usage = answer.usage_event(model, purpose, self.clock.monotonic())
+            await self.recorder.append([*answer.retries, usage], slot_uid=slot_uid, turn_id=turn_id)
+        if answer.calls:
+            raise ProviderError(f"{model.spec} called a tool instead of answering")
+        if answer.done and answer.done.finish == "length":
+            raise ProviderError(f"{model.spec} ran into its output limit before it was done")
+        return answer.said
