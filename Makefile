@@ -11,7 +11,7 @@ NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo test test-fast check format bench weights browser node labextension dist clean
+.PHONY: help lab demo test test-fast check format bench weights browser node servers labextension dist clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,7 +22,7 @@ lab: $(VENV)/.lab weights ## Set up, check the quickstart once, open JupyterLab 
 demo: $(VENV)/.lab weights ## Run the main job in the terminal and show the conversation
 	@$(BIN)/agent-magics demo
 
-test: node check weights browser ## Set up and run every test: linters, browser, notebooks, package
+test: node check weights browser servers ## Set up and run every test: linters, browser, notebooks, package
 	$(PYTEST) -m browser tests/browser
 	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
 
@@ -54,6 +54,8 @@ browser: $(VENV)/.test ## Find Chromium, or install it where that is ours to do
 node: ## Find Node, or install it where that is ours to do
 	@sh scripts/system.sh Node nodejs node
 
+servers: $(VENV)-servers/.done ## Install what tests talk to and nobody here wrote; tests are skipped without
+
 labextension: $(VENV)/.test ## Build the JupyterLab extension anew and link it
 	cd labextension && PATH="$(abspath $(BIN)):$$PATH" jlpm install && PATH="$(abspath $(BIN)):$$PATH" jlpm build
 	@mkdir -p $(VENV)/share/jupyter/labextensions
@@ -79,6 +81,13 @@ $(VENV)/.test: $(BIN)/python pyproject.toml $(LABEXTENSION)
 	@echo "Installing agent-magics and its test tools into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/.lab $(VENV)/.package
+
+# LiteLLM's proxy and a mock of both APIs want versions of their own; what can't be had here is no failure.
+$(VENV)-servers/.done:
+	@echo "Installing servers to test against into $(VENV)-servers (three minutes the first time) ..."
+	@{ "$(PYTHON)" -m venv "$(VENV)-servers" && \
+		"$(VENV)-servers/bin/python" -m pip install --quiet "litellm[proxy]>=1.100,<1.101" "fakellm>=0.3.5,<0.4" && \
+		touch $@; } || echo "They can't be installed here; their tests are skipped."
 
 $(VENV)/.package: | $(VENV)/.lab
 	@touch $@

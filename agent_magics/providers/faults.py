@@ -86,6 +86,7 @@ _AUTH_CODES = {
     "permission_error",
     "unauthenticated",
     "permission_denied",
+    "no_db_connection",  # LiteLLM without a database, of a key that it doesn't know
 }
 _PASSING_CODES = {"server_error", "overloaded_error", "internal_server_error", "api_error"}
 
