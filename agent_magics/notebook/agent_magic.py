@@ -26,6 +26,7 @@ from agent_magics.notebook.rerun import last_prompt, redo_last, rewind_cell, und
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.turns import show_behind, show_turn, show_turns
+from agent_magics.session.session import stop, stop_all
 from agent_magics.settings import PROVIDER_IDS
 
 LAST = "agent_last"
@@ -125,7 +126,7 @@ def ask(
     if origin is not None and seat.again.may_go_back():
         _go_back(seat, slot)
     turn = seat.bridge.run(
-        lambda: session.send_message(prompt, slot=slot, model=model, origin=origin)
+        lambda: session.send_message(prompt, slot=slot, model=model, origin=origin), undo=stop
     )
     if warning:
         say(warning)
@@ -157,7 +158,7 @@ def ask_many(
     if origin is not None and seat.again.may_go_back():
         for slot in slots:
             _rewind(seat, slot, origin)
-    turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin))
+    turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin), undo=stop_all)
     if warning:
         say(warning)
     replies = show_turns(seat, turns, keeps_going=keeps_going)
@@ -178,10 +179,10 @@ def _go_back(seat: Seat, slot: str | None) -> None:
     session, origin = seat.session(), cell_origin()
     assert origin is not None
     if slot is None and not seat.has_switched:
-        found = session.turn_of(origin)
-        if found is not None and found.slot_id != session.current_slot:
-            seat.bridge.run(lambda: session.switch_slot(found.slot_id))
-            say(f"back in {found.slot_id}, where this cell was asked before")
+        found = session.slot_of_cell(origin)
+        if found is not None and found != session.current_slot:
+            seat.bridge.run(lambda: session.switch_slot(found))
+            say(f"back in {found}, where this cell was asked before")
     _rewind(seat, slot or session.current_slot, origin)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.notebook.host import cell_origin, kernel_id, notebook_path, somebody_there
-from agent_magics.session.loop import background_loop
+from agent_magics.session.loop import Handle, background_loop
 
 __all__ = [
     "Bridge",
@@ -63,23 +63,35 @@ class Bridge:
         make: Callable[[], Coroutine[Any, Any, T]],
         *,
         on_interrupt: Callable[[], None] | None = None,
+        undo: Callable[[T], Coroutine[Any, Any, object]] | None = None,
     ) -> T:
         """Run `make()` on the session's loop, serving the main thread meanwhile.
 
         The first interrupt calls `on_interrupt` (default: cancel the coroutine), waits for the
-        coroutine's cleanup and then raises `StoppedCell`, whatever it gave; the second raises it
-        at once. Raises what the coroutine raises. `on_interrupt` runs in a signal handler: it may
-        only tell (`RunningTurn.cancel`).
+        coroutine's cleanup and then raises `StoppedCell`, whatever it gave: `undo` gets that, on
+        the session's loop, and is waited for; the second raises it at once. Raises what the
+        coroutine raises. `on_interrupt` runs in a signal handler: it may only tell
+        (`RunningTurn.cancel`).
         """
         handle, interrupts = self.main.pump(
             lambda: self.loop.post(make()), on_interrupt=on_interrupt
         )
         if interrupts:
+            if undo is not None:
+                self._undo(handle, undo, waits=handle.done())
             raise StoppedCell("stopped")
         try:
             return handle.result()
         except asyncio.CancelledError:
             raise StoppedCell("stopped") from None
+
+    def _undo(
+        self, handle: Handle[T], undo: Callable[[T], Coroutine[Any, Any, object]], *, waits: bool
+    ) -> None:
+        if waits:
+            self.main.pump(lambda: self.loop.post_undo(handle, undo), on_interrupt=lambda: None)
+        else:  # it was asked for twice: it ends behind
+            self.loop.post_undo(handle, undo)
 
     def close(self) -> None:
         """Stop serving the kernel's loop; the session's loop goes on."""

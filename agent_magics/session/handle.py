@@ -39,6 +39,10 @@ class Handle(Generic[T]):
         """Wait, and give back or raise what the coroutine did (CancelledError included)."""
         return self._ended.result()
 
+    async def ended(self) -> T:
+        """Wait as `result` does, on any loop; a cancelled wait leaves the task alone."""
+        return await asyncio.shield(asyncio.wrap_future(self._ended))
+
     def wait(self) -> None:
         """Wait until the coroutine has ended, whatever became of it."""
         self._ended.exception()

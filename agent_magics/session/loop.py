@@ -22,10 +22,20 @@ from agent_magics.core.errors import AgentError, AgentShutdown
 from agent_magics.session.handle import DaemonThreads, Handle
 from agent_magics.session.main_thread import TICK_S, MainThread
 
-__all__ = ["Handle", "MainThread", "SessionLoop", "background_loop", "hop_iter", "hops", "run"]
+__all__ = [
+    "Handle",
+    "MainThread",
+    "SessionLoop",
+    "background_loop",
+    "hop_iter",
+    "hops",
+    "hops_undoing",
+    "run",
+]
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Undo = Callable[[T], Coroutine[Any, Any, object]]
 CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all (decision 50)
 
 
@@ -64,17 +74,37 @@ class SessionLoop:
         handle.add_done_callback(lambda: self._handles.discard(handle))
         return handle
 
-    async def hop(self, make: Callable[[], Awaitable[T]]) -> T:
+    async def hop(self, make: Callable[[], Awaitable[T]], *, undo: Undo[T] | None = None) -> T:
         """Await `make()` on this loop, from whichever loop the caller runs on.
 
         A cancel is forwarded and waits until the inner task has ended; a second one stops
-        waiting. On a main-thread loop, main-thread work is served meanwhile.
+        waiting. A result that the cancel came too late for goes to `undo`, here, which is waited
+        for too. On a main-thread loop, main-thread work is served meanwhile.
         """
         if self.is_here():
             return await make()
         handle = self.post(_awaiting(make))
-        await self._ending(handle)
+        try:
+            await self._ending(handle)
+        except asyncio.CancelledError:
+            if undo is not None:
+                undone = self.post_undo(handle, undo)
+                if handle.done():  # else nobody waits any more
+                    await self._cleaning(undone)
+            raise
         return handle.result()
+
+    def post_undo(self, handle: Handle[T], undo: Undo[T]) -> Handle[None]:
+        """Once `handle` has ended, give its result, if it has one, to `undo` here."""
+
+        async def undoing() -> None:
+            try:
+                result = await handle.ended()
+            except BaseException:  # noqa: BLE001 - it gave nothing, so there is nothing to undo
+                return
+            await undo(result)
+
+        return self.post(undoing())
 
     async def hop_iter(self, make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Iterate `make()` on this loop, from whichever loop the caller runs on.
@@ -96,7 +126,7 @@ class SessionLoop:
         handle = self.post(forward())
         handle.add_done_callback(lambda: _wake(caller, news))
         try:
-            with self._served(caller, handle):
+            with self._served(caller, handle.cancel):
                 is_over = False
                 while not is_over:
                     is_over = handle.done()  # looked at before the inbox, or the last item is lost
@@ -144,16 +174,22 @@ class SessionLoop:
         caller, news = asyncio.get_running_loop(), asyncio.Event()
         handle.add_done_callback(lambda: _wake(caller, news))
         try:
-            with self._served(caller, handle):
+            with self._served(caller, handle.cancel):
                 while not handle.done():
                     await _tick(news)
         except asyncio.CancelledError as stopped:
             _tell_in_a_word(stopped)
             handle.cancel()
-            with self._served(caller, handle), self._hurried(news) as hurry:
-                while not handle.done() and not hurry:
-                    await _tick(news)
+            await self._cleaning(handle)
             raise
+
+    async def _cleaning(self, handle: Handle[Any]) -> None:
+        """Wait until `handle` has ended, after a cancel; another one, or SIGINT, stops waiting."""
+        caller, news = asyncio.get_running_loop(), asyncio.Event()
+        handle.add_done_callback(lambda: _wake(caller, news))
+        with self._served(caller), self._hurried(news) as hurry:
+            while not handle.done() and not hurry:
+                await _tick(news)
 
     @contextmanager
     def _hurried(self, news: asyncio.Event) -> Iterator[list[bool]]:
@@ -167,11 +203,11 @@ class SessionLoop:
             yield hurry
 
     def _served(
-        self, caller: asyncio.AbstractEventLoop, handle: Handle[Any]
+        self, caller: asyncio.AbstractEventLoop, on_interrupt: Callable[[], None] | None = None
     ) -> AbstractContextManager[None]:
         if not self.main.is_here():
             return nullcontext()
-        return self.main.served_by(caller, handle.cancel)
+        return self.main.served_by(caller, on_interrupt)
 
     def _check(self) -> None:
         if self._was_forked:
@@ -226,6 +262,23 @@ def hops(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[A
         return await background_loop().hop(lambda: method(*args, **kwargs))
 
     return hopping
+
+
+def hops_undoing(
+    undo: Undo[T],
+) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Decorate as `hops` does; `undo` gets what a cancelled caller can't take any more."""
+
+    def decorate(
+        method: Callable[P, Coroutine[Any, Any, T]],
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        @functools.wraps(method)
+        async def hopping(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await background_loop().hop(lambda: method(*args, **kwargs), undo=undo)
+
+        return hopping
+
+    return decorate
 
 
 def hop_iter(make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:

@@ -22,7 +22,7 @@ from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig
 from agent_magics.core.turns import Reply, TurnOutcome
 from agent_magics.session.bridging import BridgeOutcome
 from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.loop import hops
+from agent_magics.session.loop import hops, hops_undoing
 from agent_magics.session.mirror import is_static
 from agent_magics.session.running import CancelToken, RunningTurn, reply_or_raise
 from agent_magics.session.session_view import SessionView
@@ -53,12 +53,24 @@ def checked_title(title: str) -> str:
     return title.strip()
 
 
+async def stop(turn: RunningTurn) -> None:
+    """Stop a turn and wait until that is recorded."""
+    await stop_all({turn.slot_id: turn})
+
+
+async def stop_all(turns: Mapping[str, RunningTurn]) -> None:
+    """Stop turns, by slot id, and wait until that is recorded."""
+    for turn in turns.values():
+        turn.cancel()
+    await asyncio.gather(*(turn.join() for turn in turns.values()))
+
+
 class Session(SessionView):
     """One conversation with its slots. Made by `Agent.new_session` and `Agent.resume_session`."""
 
     # Turns
 
-    @hops
+    @hops_undoing(stop)
     @one_by_one
     async def send_message(
         self,
@@ -71,6 +83,7 @@ class Session(SessionView):
     ) -> RunningTurn:
         """Start a turn in a slot (None: the current one) and give its handle at once.
 
+        A cancel that comes too late to keep it from starting stops it (D 11).
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
         `TurnBusy`, `ModelNotSupported`, `SessionLocked`, `SessionNotFound` (closed).
         """
@@ -78,7 +91,7 @@ class Session(SessionView):
             UserInput.of(message), slot_id=slot, cancel=cancel, model=model, origin=origin
         )
 
-    @hops
+    @hops_undoing(stop_all)
     @one_by_one
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
@@ -92,6 +105,7 @@ class Session(SessionView):
         self._desk.check_startable(slots)
         return {slot: await self._desk.start(given, slot_id=slot, origin=origin) for slot in slots}
 
+    @hops  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
         """Run one prompt in several slots at once; give each outcome by slot id (B5).
 
@@ -103,12 +117,11 @@ class Session(SessionView):
         try:
             outcomes = await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            for turn in turns.values():
-                turn.cancel()
-            await waiting
+            await stop_all(turns)
             raise
         return dict(zip(turns, outcomes, strict=True))
 
+    @hops  # whole, so that a cancel finds the turn that was started
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
         """Run a turn to its end and give the reply; raises what made it fail or stopped it.
 
@@ -118,8 +131,7 @@ class Session(SessionView):
         try:
             return reply_or_raise(await turn.join())
         except asyncio.CancelledError:
-            turn.cancel()
-            await turn.join()
+            await stop(turn)
             raise
 
     @asynccontextmanager

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +14,7 @@ from agent_magics.core.errors import InputValidation, SlotNotFound, SlotReadonly
 from agent_magics.core.messages import User, text_of
 from agent_magics.core.slots import Readonly
 from agent_magics.core.turns import Cancelled, Completed, Failed
+from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
 
 if TYPE_CHECKING:
@@ -125,5 +129,50 @@ def test_a_cancel_stops_them_all_and_is_recorded(bench: Bench) -> None:
             await asking
         assert session.running() == {}
         assert [len(session.turns(slot)) for slot in ("a", "b")] == [1, 1]
+
+    asyncio.run(scene())
+
+
+Start = Callable[[Session], Coroutine[Any, Any, object]]
+
+
+async def holding(until: threading.Event) -> None:
+    until.wait(5)
+
+
+async def streamed(session: Session) -> None:
+    async with session.submit_turn_stream("Which?", slot="a") as turn:
+        await turn.join()
+
+
+@pytest.mark.req("E9", "B5", "dec60")
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda session: session.submit_turn("Which?", slot="a"),
+        lambda session: session.fan_out("Which?", ["a", "b"]),
+        streamed,
+        lambda session: session.send_message("Which?", slot="a"),
+        lambda session: session.send_to("Which?", ["a", "b"]),
+    ],
+    ids=["submit_turn", "fan_out", "submit_turn_stream", "send_message", "send_to"],
+)
+def test_a_cancel_that_meets_the_start_leaves_no_turn_running(bench: Bench, start: Start) -> None:
+    """The turn had started before the caller's loop, which was busy, could hear of it."""
+
+    async def scene() -> None:
+        session = await branched(bench, {"text": "x", "delay_s": 30}, {"text": "y", "delay_s": 30})
+        waits = threading.Event()
+        background_loop().post(holding(waits))
+        asking = asyncio.ensure_future(start(session))
+        await asyncio.sleep(0)  # it has gone to the session's loop
+        waits.set()
+        while not bench.provider.requests:
+            time.sleep(0.005)  # noqa: ASYNC251 - the caller's loop is held
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert session.running() == {}
+        assert len(session.turns("a")) == 1
 
     asyncio.run(scene())

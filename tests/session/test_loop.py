@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import socket
@@ -137,6 +138,87 @@ def test_the_main_thread_is_served_while_a_cancelled_task_ends(loop: SessionLoop
 
     asyncio.run(outer())
     assert served == ["MainThread"]
+
+
+@pytest.mark.req("dec60")
+def test_a_result_that_a_cancel_came_too_late_for_is_undone(loop: SessionLoop) -> None:
+    """Nobody can take it; who cancelled goes on when it is undone."""
+    steps: list[str] = []
+
+    async def undo(result: str) -> None:
+        await asyncio.sleep(0.02)
+        steps.append(f"{result} undone on {threading.current_thread().name}")
+
+    async def outer() -> None:
+        waits, made = threading.Event(), threading.Event()
+
+        async def inner() -> str:
+            waits.wait(PATIENCE_S)
+            asyncio.get_running_loop().call_later(0.02, made.set)  # after the task's end
+            return "it"
+
+        task = asyncio.create_task(loop.hop(inner, undo=undo))
+        await asyncio.sleep(0)
+        waits.set()
+        made.wait(PATIENCE_S)  # the caller's loop is held meanwhile
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        steps.append("told")
+
+    asyncio.run(outer())
+    assert steps == ["it undone on agent-magics", "told"]
+
+
+@pytest.mark.req("dec60")
+def test_a_result_that_nobody_waits_for_any_more_is_undone_when_it_comes(
+    loop: SessionLoop,
+) -> None:
+    """Two cancels stop the waiting, not the work; what it gives then is undone all the same."""
+    undone = threading.Event()
+    release = threading.Event()
+
+    async def stubborn() -> str:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return "it"
+
+    async def undo(_result: str) -> None:
+        undone.set()
+
+    async def outer() -> None:
+        task = asyncio.create_task(loop.hop(stubborn, undo=undo))
+        for _ in range(2):
+            await asyncio.sleep(0.05)
+            task.cancel()
+        await asyncio.wait([task])
+        assert not undone.is_set()
+        release.set()
+
+    asyncio.run(outer())
+    assert undone.wait(PATIENCE_S)
+
+
+@pytest.mark.req("dec60")
+def test_what_was_taken_or_never_came_is_not_undone(loop: SessionLoop) -> None:
+    """`undo` hears only of a result that is lost."""
+    undone: list[object] = []
+
+    async def undo(result: object) -> None:
+        undone.append(result)
+
+    async def outer() -> None:
+        assert await loop.hop(thread_name, undo=undo) == "agent-magics"
+        with pytest.raises(KeyError):
+            await loop.hop(failing, undo=undo)
+        task = asyncio.create_task(loop.hop(lambda: asyncio.sleep(60), undo=undo))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(outer())
+    assert undone == []
 
 
 @pytest.mark.req("dec11")
