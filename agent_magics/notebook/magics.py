@@ -119,7 +119,8 @@ class AgentMagics(Magics):
     memory = traitlets.Enum(
         ["on", "off"],
         "off",
-        help="on: every ten turns and at the close, the model notes what will help later.",
+        help="on: every ten turns, and when another session is opened here, the model notes what"
+        " will help later.",
     ).tag(config=True)
 
     mcp = traitlets.Unicode(

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -121,8 +121,7 @@ class Seat:
         self.seen_memories: tuple[str, ...] = ()
         self.remembers = remembers
         self.mcp: McpTools | None = None
-        self._folder = Path.cwd()
-        self._notebook_folder = notebook_folder()
+        self._folder = notebook_folder()
         self._settings = settings
         self.again = Again(rerun)
         self._compaction = compaction
@@ -285,7 +284,7 @@ class Seat:
             for provider in providers_for(os.environ):
                 builder.register_model_provider(self.recording.wrapped(provider))
             builder.register_approver(self.live_turns)
-            offer_kernel(builder, self.shell, self.reach, self._notebook_folder)
+            offer_kernel(builder, self.shell, self.reach, self._folder)
             said = await add_extensions(builder, self.recording.wrapped)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
@@ -349,7 +348,6 @@ class Seat:
 
     def choose_model(self, spec: str) -> str:
         """Use a model from now on, also where none was found before; give its whole spec."""
-        self._chosen = spec
         self.session()
 
         async def choose() -> str:

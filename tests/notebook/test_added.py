@@ -113,6 +113,27 @@ def test_a_skill_of_the_notebooks_folder_is_called_by_name(
     assert notebook.view()[-2] == "/tmp/x.csv is what?"
 
 
+@pytest.mark.req("E15", "N6")
+def test_the_notebooks_folder_counts_wherever_python_is(
+    write: Callable[..., None],
+    folder: Path,
+    tmp_path: Path,
+    notebook: Notebook,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its skills, and its file of MCP servers, though the kernel was started elsewhere."""
+    write("plot")
+    (folder / ".mcp.json").write_text('{"mcpServers": {"near": {"command": "near"}}}')
+    monkeypatch.delenv("AGENT_MAGICS_MCP")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(folder / "prices.ipynb"))
+    monkeypatch.chdir(tmp_path)
+    notebook.run("%reload_ext agent_magics")
+    assert "names MCP servers (near)" in notebook.run("%%agent\n/plot the prices")
+    assert notebook.view()[0].endswith("\nDraw it in plot.")
+
+
 @pytest.mark.req("E15", "E19")
 def test_an_unknown_skill_is_one_sentence(write: Callable[..., None], notebook: Notebook) -> None:
     """Near names are named, and nothing is recorded."""
