@@ -84,6 +84,17 @@ class OnMain(Protocol):
         ...
 
 
+class OwnedMain(OnMain, Protocol):
+    """The way to that thread as who runs the tools has it: what takes too long can be ended."""
+
+    def break_off(self, work: Callable[[], object]) -> None:
+        """Raise KeyboardInterrupt in `work` if it runs there now; where it can't, do nothing.
+
+        Callable from any thread.
+        """
+        ...
+
+
 @runtime_checkable
 class LiveTools(Protocol):
     """A tool source behind connections: they open before a turn that may use them (`mcp`)."""

@@ -37,7 +37,6 @@ DEFAULT_MAX_TOKENS = 8_192
 LEAST_THINKING_TOKENS = 1_024
 
 Concession = Literal["no_temperature", "thinking_by_budget", "no_thinking"]
-Blocks = list[dict[str, Any]]
 
 _MARK = {"type": "ephemeral"}
 _ID = re.compile(r"[^a-zA-Z0-9_-]")

@@ -24,7 +24,7 @@ from agent_magics.core.ports import (
     Ids,
     LiveTools,
     MemoryStorage,
-    OnMain,
+    OwnedMain,
     Plugin,
     Provider,
     ReferenceSource,
@@ -53,7 +53,7 @@ class AgentBuilder:
         *,
         clock: Clock | None = None,
         ids: Ids | None = None,
-        on_main: OnMain | None = None,
+        on_main: OwnedMain | None = None,
     ) -> None:
         self._config = config
         self._clock = clock

@@ -71,7 +71,7 @@ class _Pump:
 
 
 class MainThread:
-    """Implements `core.ports.OnMain` for the thread that Python started on."""
+    """Implements `core.ports.OwnedMain` for the thread that Python started on."""
 
     def __init__(self) -> None:
         self._thread = threading.main_thread()

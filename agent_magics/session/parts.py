@@ -21,7 +21,7 @@ from agent_magics.core.ports import (
     Clock,
     Ids,
     LiveTools,
-    OnMain,
+    OwnedMain,
     Provider,
     ReferenceSource,
     SessionStorage,
@@ -65,7 +65,7 @@ class AgentParts:
     tools: ToolSource
     storage: SessionStorage
     is_stored: bool
-    on_main: OnMain
+    on_main: OwnedMain
     memory: AgentMemory
     live: tuple[LiveTools, ...] = ()
     approver: Approver | None = None

@@ -16,7 +16,7 @@ from agent_magics.core.money import Spent
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.dataframes.frames import Frames
-from agent_magics.session.cells import CellTurn, find_cell_turn
+from agent_magics.session.cells import slot_of_cell
 from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas
@@ -141,9 +141,9 @@ class SessionView:
         """
         return self._read(lambda: self._desk.builder.fates(self._desk.mirror.slot(slot)))
 
-    def turn_of(self, origin: Origin) -> CellTurn | None:
-        """Find the turn in view that a notebook cell made (decision 51)."""
-        return self._read(lambda: find_cell_turn(self._desk.mirror, origin))
+    def slot_of_cell(self, origin: Origin) -> str | None:
+        """Name the slot with the newest turn in view that a notebook cell made (decision 51)."""
+        return self._read(lambda: slot_of_cell(self._desk.mirror, origin))
 
     def running(self) -> Mapping[str, RunningTurn]:
         """Give the running turns by slot id."""

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from agent_magics.core.errors import said_by
 from agent_magics.core.messages import ToolOutput
-from agent_magics.core.ports import OnMain, Tool, ToolInput
+from agent_magics.core.ports import OwnedMain, Tool, ToolInput
 from agent_magics.tools.schema import as_output
 from agent_magics.tools.threads import ToolTime, end_if_forked, log_late, timed_by
 
@@ -56,7 +56,7 @@ class Attempt:
         tool: Tool,
         given: ToolInput,
         *,
-        on_main: OnMain,
+        on_main: OwnedMain,
         timeout_s: float,
         begun: Callable[[], None],
     ) -> None:
@@ -146,10 +146,9 @@ class Attempt:
         with self._taking:
             self._time.is_over = True
         self._decide(why)
-        break_off = getattr(self._on_main, "break_off", None)
-        if break_off is not None and self._on_main_now is not None:
+        if self._on_main_now is not None:
             for after_s in _BREAK_OFF_AFTER_S:
-                self._loop.call_later(after_s, break_off, self._on_main_now)
+                self._loop.call_later(after_s, self._on_main.break_off, self._on_main_now)
 
     def _give_up_waiting(self) -> None:
         with self._taking:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError, ToolExecutionError, ToolNotFound, ToolTimeout
 from agent_magics.core.messages import ToolCall, ToolOutput
-from agent_magics.core.ports import OnMain, Tool, ToolInput
+from agent_magics.core.ports import OwnedMain, Tool, ToolInput
 from agent_magics.tools.attempt import Attempt, GivenUp, Ran, needs_main
 from agent_magics.tools.limits import limited
 
@@ -96,7 +96,7 @@ class Dispatcher:
         self,
         tools: Sequence[Tool],
         config: AgentConfig,
-        on_main: OnMain,
+        on_main: OwnedMain,
         gate: ToolGate | None = None,
     ) -> None:
         self.tools = {tool.name: tool for tool in tools}

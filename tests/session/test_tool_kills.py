@@ -59,6 +59,8 @@ class Person:
 class Main:
     async def call(self, work):
         return work()
+    def break_off(self, work):
+        pass
 
 async def scene(number):
     did = open(folder / f"{number}.did", "a", buffering=1)

@@ -46,6 +46,9 @@ class Main:
         await steps(3)
         return work()
 
+    def break_off(self, work: Callable[[], object]) -> None:
+        """Do nothing: what runs here keeps the loop."""
+
 
 class Slow(TransientStore):
     """A store that takes its time before and after it has written; it may be full."""

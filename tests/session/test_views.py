@@ -103,24 +103,25 @@ def test_only_a_rewind_or_a_clear_can_be_undone(bench: Bench) -> None:
 
 
 @pytest.mark.req("N9", "dec51")
-def test_a_cell_knows_the_turn_that_it_made(bench: Bench) -> None:
-    """By id where there is one; with how many later turns and whether its text changed."""
+def test_a_cell_knows_the_slot_that_it_asked_in(bench: Bench) -> None:
+    """By id where there is one; the newest turn counts, and only while it is in view."""
 
     async def scene() -> None:
-        session = await bench.session(*"abc")
+        session = await bench.session(*"abcd")
         await ask(session, "1", cell("A"))
+        await session.create_slot("plan")
+        before = session.turns()[0].last_seq
         await ask(session, "2", cell("B"))
         await ask(session, "3", cell("C"))
-        second = session.turn_of(cell("B", "y"))
-        assert second is not None
-        assert (second.later_turns, second.text_changed) == (1, True)
-        assert second.before_seq == session.turns()[0].last_seq
-        await session.rewind(to_seq=second.before_seq)
-        assert session.turn_of(cell("B")) is None
-        assert session.turn_of(cell("C")) is None
-        first = session.turn_of(cell("A"))
-        assert first is not None
-        assert (first.before_seq, first.text_changed) == (0, False)
+        assert session.slot_of_cell(cell("B", "y")) == "default"
+        await (await session.send_message("4", slot="plan", origin=cell("B", "y"))).join()
+        assert session.slot_of_cell(cell("B")) == "plan"
+        await session.clear("plan")
+        assert session.slot_of_cell(cell("B")) == "default"
+        await session.rewind(to_seq=before)
+        assert session.slot_of_cell(cell("B")) is None
+        assert session.slot_of_cell(cell("C")) is None
+        assert session.slot_of_cell(cell("A")) == "default"
 
     asyncio.run(scene())
 
@@ -133,9 +134,9 @@ def test_a_cell_without_an_id_is_known_by_its_source_at_the_end_only(bench: Benc
         session = await bench.session(*"ab")
         await ask(session, "1", cell(None, "one"))
         await ask(session, "2", cell(None, "two"))
-        assert session.turn_of(cell(None, "one")) is None
-        assert session.turn_of(cell(None, "edited")) is None
-        assert session.turn_of(cell(None, "two")) is not None
+        assert session.slot_of_cell(cell(None, "one")) is None
+        assert session.slot_of_cell(cell(None, "edited")) is None
+        assert session.slot_of_cell(cell(None, "two")) == "default"
 
     asyncio.run(scene())
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError
 from agent_magics.core.messages import ToolCall
-from agent_magics.core.ports import OnMain, Tool
+from agent_magics.core.ports import OwnedMain, Tool
 from agent_magics.tools.dispatch import Answered, Dispatcher, ToolGate
 
 T = TypeVar("T")
@@ -21,6 +21,9 @@ class Here:
 
     async def call(self, work: Callable[[], T]) -> T:
         return work()
+
+    def break_off(self, work: Callable[[], object]) -> None:
+        """Do nothing: what runs here keeps the loop."""
 
 
 def call(name: str, arguments: dict[str, Any] | None = None, call_id: str = "c") -> ToolCall:
@@ -63,7 +66,7 @@ class Stage:
 
     tools: Sequence[Tool]
     gate: ToolGate | None = None
-    on_main: OnMain = field(default_factory=Here)
+    on_main: OwnedMain = field(default_factory=Here)
     settings: dict[str, Any] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
