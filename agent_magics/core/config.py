@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date
+from typing import Annotated
 
 import msgspec
 
@@ -43,6 +46,13 @@ class SummaryConfig(Value):
     max_tool_result_chars: int = 500
 
 
+class ModelFacts(Value):
+    """What a person says of a model; it stands before what its server tells (P7). None: nothing."""
+
+    context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    has_tools: bool | None = None
+
+
 class AgentConfig(Value):
     """Settings of an agent (seed 001 § 4.8). Models are written `provider:model`.
 
@@ -50,7 +60,7 @@ class AgentConfig(Value):
     `approval`: whether mutating tools ask, by tool name or "*"; a slot's own goes before it.
     `session_memory_tools` False: the model can't write the session's facts (B3).
     `max_cost_…`: a turn ends before a request once that much was spent (decision 57). `prices` by
-    model spec stand before the listed ones (P7).
+    model spec stand before the listed ones, `models` before what servers tell (P7).
     """
 
     default_model: str
@@ -77,6 +87,28 @@ class AgentConfig(Value):
     max_cost_per_turn: SpendingLimit | None = None
     max_cost_per_session: SpendingLimit | None = None
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
+    models: dict[str, ModelFacts] = msgspec.field(default_factory=dict)
+
+
+def read_models(given: Mapping[str, object]) -> dict[str, ModelFacts]:
+    """Read facts by model spec: `{"vllm:m": {"context_window": 32768, "has_tools": False}}`.
+
+    Raises `InputValidation`.
+    """
+    return {spec: _facts(spec, told) for spec, told in given.items()}
+
+
+def _facts(spec: str, told: object) -> ModelFacts:
+    facts = None
+    with suppress(msgspec.ValidationError):
+        facts = msgspec.convert(told, ModelFacts)
+    is_known = isinstance(told, Mapping) and told.keys() <= set(ModelFacts.__struct_fields__)
+    if facts is None or not is_known:
+        raise InputValidation(
+            f'What is said of "{spec}" is {told!r:.60}; write {{"context_window": 32768}} in'
+            ' tokens, {"has_tools": False}, or both.'
+        )
+    return facts
 
 
 class SessionConfig(Value):

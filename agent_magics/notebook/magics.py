@@ -58,7 +58,7 @@ COMPACTION_SETTINGS = [
 ]
 POLICIES = ["ask", "auto", "never"]
 RECORDING_MODES = ["off", "record", "replay", "auto"]
-SPENDING_SETTINGS = ["max_cost_per_turn", "max_cost_per_session", "prices"]
+SPENDING_SETTINGS = ["max_cost_per_turn", "max_cost_per_session", "prices", "models"]
 RECORDING_SETTINGS = ["recording", "recording_file", "recording_strict"]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,6 +188,10 @@ class AgentMagics(Magics):
     prices = traitlets.Dict(
         help="Prices by provider:model, dollars per million tokens: [input, output], or [input,"
         " output, cached input]. They stand before the listed ones."
+    ).tag(config=True)
+    models = traitlets.Dict(
+        help='What you say of models, by provider:model: {"context_window": tokens, "has_tools":'
+        " False}. It stands before what their servers tell."
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -370,6 +374,7 @@ class AgentMagics(Magics):
             max_cost_per_turn=self.max_cost_per_turn,
             max_cost_per_session=self.max_cost_per_session,
             prices=self.prices,
+            models=self.models,
         )
 
     def _callbacks(self) -> tuple[tuple[str, Callable[[Any], None]], ...]:

@@ -311,6 +311,7 @@ class Seat:
             max_cost_per_turn=settings.max_cost_per_turn,
             max_cost_per_session=settings.max_cost_per_session,
             prices=settings.prices,
+            models=settings.models,
         )
 
     @property

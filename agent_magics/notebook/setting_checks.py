@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agent_magics.core.config import read_models
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
 
@@ -33,5 +34,6 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "max_cost_per_turn": SpendingLimit.read,
     "max_cost_per_session": SpendingLimit.read,
     "prices": read_prices,
+    "models": read_models,
 }
 CHECKED = tuple(_CHECKS)

@@ -63,7 +63,7 @@ class Desk:
         self.parts = parts
         self.recorder = recorder
         self.mirror: Mirror = recorder.mirror
-        self.models = Models(parts.registry)
+        self.models = Models(parts.registry, parts.config.models)
         self.memory = SessionMemory(recorder, self.check_open)
         aside = Aside(recorder=recorder, clock=parts.clock, config=parts.config)
         self.bridges = Bridges(recorder=recorder, aside=aside)

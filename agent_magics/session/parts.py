@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.config import AgentConfig
+from agent_magics.core.config import AgentConfig, ModelFacts
 from agent_magics.core.errors import ModelError
 from agent_magics.core.ports import (
     Approver,
@@ -36,6 +37,7 @@ from agent_magics.session.skills import SkillRegistry
 if TYPE_CHECKING:  # it knows requests, which are made of parts
     from agent_magics.session.agent_memory import AgentMemory
 
+NOTHING_SAID: Mapping[str, ModelFacts] = MappingProxyType({})
 ToolSource = Callable[[], Sequence[Tool]]
 
 
@@ -88,8 +90,11 @@ async def _whole(told: ModelInfo) -> ModelInfo:
 class Models:
     """Resolves model specs and keeps what servers told of their models, for one session."""
 
-    def __init__(self, registry: ProviderRegistry) -> None:
+    def __init__(
+        self, registry: ProviderRegistry, said: Mapping[str, ModelFacts] = NOTHING_SAID
+    ) -> None:
         self._registry = registry
+        self._said = said
         self._told: dict[str, ModelInfo] = {}
 
     def check(self, spec: str) -> str:
@@ -102,15 +107,27 @@ class Models:
         if spec in self._told:
             return self._told[spec]
         provider, name = self._registry.resolve(spec)
-        return ModelInfo(name=name, provider=provider.provider_id)
+        return self._with_said(ModelInfo(name=name, provider=provider.provider_id))
 
     async def find(self, spec: str) -> tuple[Provider, ModelInfo]:
         """Resolve a spec and ask its server once; a server that tells nothing is no error."""
         provider, name = self._registry.resolve(spec)
         if spec not in self._told:
             with suppress(ModelError):
-                self._told[spec] = await _whole(await describe(provider, name))
+                told = await _whole(await describe(provider, name))
+                self._told[spec] = self._with_said(told)
         return self.at_hand(spec)
+
+    def _with_said(self, info: ModelInfo) -> ModelInfo:
+        """Let what a person said of a model stand before what its server told (P7)."""
+        said = self._said.get(info.spec)
+        if said is None:
+            return info
+        return msgspec.structs.replace(
+            info,
+            context_window=said.context_window or info.context_window,
+            has_tools=info.has_tools if said.has_tools is None else said.has_tools,
+        )
 
     def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:
         """Resolve a spec without asking its server."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from agent_magics.core.config import ModelFacts, read_models
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
 from agent_magics.core.money import Price, SpendingLimit, read_prices
@@ -30,7 +31,7 @@ class Settings(Value):
     own model summarises it. `context_limit` in tokens, waits in seconds (decision 58). `mcp`: the
     file that names MCP servers, "auto" to look for one, "" for none. `reads_skills`: from folders.
     `recording_file` None: the one beside the notebook. `recording_strict`: see `RecordedProvider`.
-    `prices` by model spec stand before the listed ones.
+    `prices` by model spec stand before the listed ones, `models` before what servers tell.
     """
 
     store: str
@@ -46,6 +47,7 @@ class Settings(Value):
     max_cost_per_turn: SpendingLimit | None = None
     max_cost_per_session: SpendingLimit | None = None
     prices: dict[str, Price] = msgspec.field(default_factory=dict)
+    models: dict[str, ModelFacts] = msgspec.field(default_factory=dict)
     connect_s: float = 10.0
     first_token_s: float = 120.0
     between_tokens_s: float = 60.0
@@ -68,6 +70,7 @@ class Settings(Value):
         max_cost_per_turn: str | None = None,
         max_cost_per_session: str | None = None,
         prices: Mapping[str, object] | None = None,
+        models: Mapping[str, object] | None = None,
     ) -> Settings:
         """Read the environment (the process's own by default); arguments that say something win.
 
@@ -98,6 +101,7 @@ class Settings(Value):
                 max_cost_per_session, environ, "AGENT_MAGICS_MAX_COST_PER_SESSION"
             ),
             prices=read_prices(prices or {}),
+            models=read_models(models or {}),
             connect_s=_seconds(environ, "AGENT_MAGICS_CONNECT_S", 10.0),
             first_token_s=_seconds(environ, "AGENT_MAGICS_FIRST_TOKEN_S", 120.0),
             between_tokens_s=_seconds(environ, "AGENT_MAGICS_BETWEEN_TOKENS_S", 60.0),

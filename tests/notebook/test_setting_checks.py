@@ -17,6 +17,9 @@ from tests.notebook.conftest import Notebook
         ("max_cost_per_turn", "'5 bananas'", 'money as "$0.50"'),
         ("max_cost_per_session", "'x'", 'money as "$0.50"'),
         ("prices", "{'openai:x': 'much'}", "openai:x"),
+        ("models", "{'vllm:x': {'window': 5}}", "vllm:x"),
+        ("models", "{'vllm:x': {'context_window': 0}}", "vllm:x"),
+        ("models", "{'vllm:x': 5}", "vllm:x"),
     ],
 )
 def test_a_value_that_cannot_be_used_changes_nothing(
