@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -39,7 +40,7 @@ from agent_magics.providers.prices import ListedPrices
 from agent_magics.session.agent_memory import AgentMemory
 from agent_magics.session.beginning import first_change
 from agent_magics.session.desk import Desk
-from agent_magics.session.hooks import HookScope
+from agent_magics.session.hooks import HookScope, called_from_hook
 from agent_magics.session.loop import hops
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import AgentParts
@@ -49,6 +50,8 @@ from agent_magics.session.session import Session, checked_title
 
 Life = Literal["running", "shutting down", "shut down"]
 FORCED_PATIENCE_S = 0.5
+GIVING_WAY_S = 0.1  # to force
+_in_its_end: ContextVar[Agent | None] = ContextVar("agent_magics_shutdown", default=None)
 _log = logging.getLogger("agent_magics.session")
 
 
@@ -63,6 +66,10 @@ class Agent:
         self._session: Session | None = None
         self._is_opening = False
         self._life: Life = "running"
+        self._end: asyncio.Future[None] | None = None  # of the shutdown under way
+        self._ending: asyncio.Task[None] | None = None  # what brings it about
+        self._is_forced = False
+        self._waiting = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -205,22 +212,71 @@ class Agent:
     async def shutdown(self, *, force: bool = False) -> None:
         """Close the open session, then the plugins and providers; doing it twice does nothing.
 
+        Whoever asks meanwhile waits for the same end (what itself is being ended doesn't wait).
         Raises `PluginAborted` where a plugin keeps the session open: then the agent goes on. With
-        `force` no plugin can, and none is waited for long: the kernel ends (decisions 14, 50).
+        `force` no plugin can, and none is waited for long: the kernel ends (decisions 14, 50); it
+        takes over what goes on without. A cancel ends it where nobody else waits; once the session
+        is closed the agent opens no other, and a later call finishes.
         """
-        if self._life != "running":
+        if self._life == "shut down" or (self._end and self._is_within()):
             return
-        self._life = "shutting down"
+        if self._end is None or (force and not self._is_forced):
+            self._begin_end(force=force)
+        assert self._end is not None
+        assert self._ending is not None
+        end = self._end
+        self._waiting += 1
+        try:
+            await asyncio.shield(end)
+        except asyncio.CancelledError:
+            if self._waiting == 1 and not end.done():
+                self._ending.cancel()
+                await asyncio.wait([end])
+            raise
+        finally:
+            self._waiting -= 1
+
+    def _is_within(self) -> bool:
+        """Tell whether the caller is something that the shutdown waits for."""
+        return called_from_hook() or _in_its_end.get() is self
+
+    def _begin_end(self, *, force: bool) -> None:
+        self._end = self._end or asyncio.get_running_loop().create_future()
+        before, self._life, self._is_forced = self._ending, "shutting down", force
+        self._ending = asyncio.create_task(self._shut_down(before, force=force))
+        self._ending.add_done_callback(self._tell_end)
+
+    def _tell_end(self, ending: asyncio.Task[None]) -> None:
+        if ending is not self._ending:  # another one took over
+            if not ending.cancelled():
+                ending.exception()  # looked at, or asyncio would print it
+            return
+        end, self._end, self._ending = self._end, None, None
+        assert end is not None
+        if ending.cancelled():
+            end.cancel()
+        elif error := ending.exception():
+            end.set_exception(error)
+        else:
+            end.set_result(None)
+
+    async def _shut_down(self, before: asyncio.Task[None] | None, *, force: bool) -> None:
+        _in_its_end.set(self)
+        if before is not None:
+            before.cancel()
+            await asyncio.wait([before], timeout=GIVING_WAY_S)
         try:
             if force:  # at once: a kernel has 2 s for all of it
                 await asyncio.gather(self._close_session(force=True), self._disconnect())
             else:
                 await self._close_session(force=False)
-                await self._disconnect()
         except BaseException:
-            self._life = "running"
+            if self._open() is not None and self._ending is asyncio.current_task():
+                self._life = "running"
             raise
         patience_s = FORCED_PATIENCE_S if force else None
+        if not force:
+            await self._disconnect()
         await _ended([self._parts.plugins.shutdown()], patience_s)
         await _ended([each.aclose() for each in self._parts.registry.all], patience_s)
         self._life = "shut down"
