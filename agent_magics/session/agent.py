@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Literal, Self
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.errors import (
+    AgentError,
     AgentShutdown,
     InputValidation,
     SessionBusy,
@@ -324,6 +326,7 @@ class Agent:
         storage = self._parts.storage
         model = wanted.model_id or self._parts.config.default_model
         await self._hooks(session_id).fire(SessionStarting(model_id=model))
+        was_there = await storage.load(session_id) is not None
         lease = await storage.acquire(session_id, self._owner(), create=True)
         try:
             recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
@@ -331,6 +334,9 @@ class Agent:
             return await self._seated(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await storage.release(lease)
+            if not was_there:
+                with suppress(AgentError):  # what went wrong before is what is told
+                    await storage.delete_session(session_id)
             raise
 
     def _hooks(self, session_id: str) -> HookScope:

@@ -23,8 +23,9 @@ from agent_magics.core.errors import (
     StorageDuplicate,
     StorageError,
 )
+from agent_magics.core.events import LedgerEvent
 from agent_magics.core.messages import System
-from agent_magics.core.ports import Owner
+from agent_magics.core.ports import Change, Lease, Owner
 from agent_magics.ledger.store import SqlStore
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
@@ -360,6 +361,37 @@ def test_a_session_whose_maker_was_killed_has_its_slot(bench: Bench) -> None:
         session = await bench.resumed("s", "hello")
         assert [slot.slot_id for slot in session.list_slots()] == ["default"]
         assert (await session.submit_turn("q")).text == "hello"
+
+    asyncio.run(scene())
+
+
+class FullDisk(SqlStore):
+    """A store that has no room for a first change."""
+
+    async def commit(self, lease: Lease, change: Change) -> tuple[LedgerEvent, ...]:
+        raise StorageError("The disk is full.")
+
+
+@pytest.mark.req("E4")
+@pytest.mark.parametrize("was_there", [False, True], ids=["new", "its maker was killed"])
+def test_a_session_that_can_not_be_made_leaves_nothing_behind(
+    bench: Bench,
+    was_there: bool,  # noqa: FBT001 - a case of the table
+) -> None:
+    """What was there before stays; the id may be used again, and so may the agent."""
+
+    async def scene() -> None:
+        store = FullDisk(bench.path)
+        if was_there:
+            owner = Owner(pid=1, host="gone", since=datetime.now(UTC))
+            await store.release(await store.acquire("s", owner, create=True))
+        agent = await bench.agent(store=store)
+        for _ in range(2):
+            with pytest.raises(StorageError, match="disk is full"):
+                await agent.new_session(SessionConfig(session_id="s"))
+        page = await agent.list_sessions()
+        assert [found.session_id for found in page.sessions] == ["s"] * was_there
+        assert (await bench.session("a", session_id="s")).session_id == "s"
 
     asyncio.run(scene())
 
