@@ -128,42 +128,6 @@ def test_an_interrupt_may_be_told_instead(jupyter: Kernel) -> None:
 
 
 @pytest.mark.req("dec11")
-@pytest.mark.parametrize("make", ["held.run(makes, undo=undo)", "bridge.run(late, undo=undo)"])
-def test_what_an_interrupted_cell_can_not_take_is_undone(jupyter: Kernel, make: str) -> None:
-    """A turn that had started when the interrupt came must not run on unseen."""
-    jupyter.ok(
-        "async def makes():\n"
-        "    steps.append('made')\n"
-        "    return 'it'\n"
-        "async def late():\n"
-        "    say('begun')\n"
-        "    try:\n"
-        "        await asyncio.sleep(60)\n"
-        "    except asyncio.CancelledError:\n"
-        "        return await makes()\n"
-        "async def undo(result):\n"
-        "    await asyncio.sleep(0.02)\n"
-        "    steps.append(result + ' undone')\n"
-        "class Held:\n"  # the interrupt comes between the result and the cell that waits for it
-        "    def post(self, coro):\n"
-        "        handle = bridge.loop.post(coro)\n"
-        "        handle.wait()\n"
-        "        signal.raise_signal(signal.SIGINT)\n"
-        "        return handle\n"
-        "    def post_undo(self, handle, undo):\n"
-        "        return bridge.loop.post_undo(handle, undo)\n"
-        "held = Bridge(shell); held.loop = Held()\n"
-    )
-    message = jupyter.start(make)
-    if "late" in make:
-        jupyter.wait_text("begun")
-        jupyter.interrupt()
-    cell = jupyter.finish(message)
-    assert cell.of("error")[0]["ename"] == "StoppedCell"
-    assert jupyter.ok("print(steps); held.close()") == "['made', 'it undone']\n"
-
-
-@pytest.mark.req("dec11")
 def test_a_second_interrupt_stops_waiting(jupyter: Kernel) -> None:
     """A coroutine that doesn't end can't hold the cell."""
     message = jupyter.start("bridge.run(stubborn)")
