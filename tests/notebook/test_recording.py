@@ -103,6 +103,26 @@ def test_a_cell_that_runs_again_has_its_answer_again(
     assert len(takes(folder / "agent.recording.jsonl")) == 2
 
 
+@pytest.mark.req("P4", "B5")
+def test_slots_that_are_asked_at_once_keep_their_answers(
+    folder: Path, notebook: Notebook, script: Script
+) -> None:
+    """Both ask the very same; each has its own answer again."""
+    cells = {
+        "set": '%config AgentMagics.recording = "auto"',
+        "slots": "%slot new a\n%slot new b",
+        "ask": "%%agent --slots a,b\nwhich?",
+    }
+    views = []
+    for _ in range(3):
+        run_all(notebook, cells)
+        views.append([notebook.view("a"), notebook.view("b")])
+        script(REFUSING, repeat=True)
+    assert sorted(view[1] for view in views[0]) == ["answer 1", "answer 2"]
+    assert views[0] == views[1] == views[2]
+    assert len(takes(folder / "agent.recording.jsonl")) == 2
+
+
 @pytest.mark.req("P4")
 def test_record_puts_the_new_answer_in_the_place_of_the_old(
     recorded: Notebook, folder: Path
