@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_magics.core.errors import StorageError
-from agent_magics.ledger import schema
 from agent_magics.ledger.connection import HeldConnection
-from agent_magics.ledger.memories import SqlMemoryStore
+from agent_magics.ledger.memories import SqlMemoryStore, _delete
 from agent_magics.ledger.memory_terms import MAX_QUERY_TERMS, index_terms, query_terms, ranked
 from agent_magics.ledger.migrations.upgrade import upgrade
 from agent_magics.ledger.store import SqlStore
@@ -120,6 +119,22 @@ def test_forgotten_words_leave_the_file(path: Path, *, full_text: bool) -> None:
     assert [file.name for file in files if b"zzyzx" in file.read_bytes()] == []
 
 
+def test_forgotten_words_are_overwritten_by_every_sqlite(path: Path) -> None:
+    """Many SQLites leave the bytes of deleted rows in the file unless they are told not to."""
+
+    async def scenario() -> None:
+        store = SqlMemoryStore(path, full_text=False)
+        await store.upsert(memory("drives to zzyzx", memory_id="m7"))
+        await store.aclose()
+
+    asyncio.run(scenario())
+    held = HeldConnection(path, busy_timeout_s=1, network=None)
+    held.raw.execute("PRAGMA secure_delete=OFF")  # as SQLite is built without a distribution's care
+    _delete(held, "m7")
+    held.close()
+    assert b"zzyzx" not in path.read_bytes()
+
+
 def test_a_migrated_file_remembers(path: Path) -> None:
     """A file of the version before gets the table, and is searched."""
     path.parent.mkdir()
@@ -167,7 +182,9 @@ def test_two_processes_worth_of_stores_index_once(path: Path) -> None:
             await store.aclose()
 
     asyncio.run(scenario())
-    assert schema.memories.name == "memories"
+    with sqlite3.connect(path) as ledger:
+        assert ledger.execute("SELECT count(*) FROM memory_words").fetchone() == (1,)
+    ledger.close()
 
 
 def test_a_long_query_is_read_at_both_ends() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.config import SummaryConfig
+from agent_magics.core.config import CompactionConfig, SummaryConfig
 from agent_magics.core.errors import (
     InputValidation,
     SessionNotFound,
@@ -19,6 +19,9 @@ from agent_magics.core.events import SystemMessage, Usage
 from agent_magics.core.messages import Text, User, text_of
 from agent_magics.core.slots import Focused, Readonly, SlotConfig, Static
 from agent_magics.session.session import Session
+from tests.session.filling import LONG
+from tests.session.filling import SUMMARY as COMPACTED
+from tests.session.filling import summary as compacted
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 SUMMARY = {"text": "They chose PostgreSQL.", "purpose": "bridge"}
 
 
-async def two(bench: Bench, *steps: Any) -> Session:
-    session = await bench.session(*steps, session_id="s")
+async def two(bench: Bench, *steps: Any, **settings: Any) -> Session:
+    session = await bench.session(*steps, session_id="s", **settings)
     await session.create_slot("plan")
     return session
 
@@ -53,6 +56,32 @@ def test_a_bridge_carries_the_facts_written_from_the_source(bench: Bench) -> Non
         assert "not from default" not in said(session, "plan")
         bridges = [e for e in session.history("plan") if isinstance(e.payload, SystemMessage)]
         assert [event.seq for event in bridges] == [made.seq]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "dec48")
+def test_who_wrote_a_fact_last_has_it(bench: Bench) -> None:
+    """Of two writers the later one; a fact that was deleted is nobody's."""
+
+    async def scene() -> None:
+        session = await two(bench)
+
+        async def write(slot: str, key: str, value: str) -> None:
+            await session.switch_slot(slot)
+            await session.memory.set(key, value)
+
+        await write("default", "db", "SQLite")
+        await write("plan", "db", "PostgreSQL")
+        await write("plan", "port", "80")
+        await write("default", "port", "8080")
+        await write("default", "gone", "x")
+        await session.memory.delete("gone")
+        made = await session.bridge("default", "plan", include_summary=False)
+        assert made.keys == ("port",)
+        assert "- port: 8080" in said(session, "plan")
+        made = await session.bridge("plan", "default", include_summary=False)
+        assert made.keys == ("db",)
 
     asyncio.run(scene())
 
@@ -105,6 +134,63 @@ def test_an_existing_summary_is_carried_without_a_call(bench: Bench) -> None:
         await session.bridge("default", "plan")
         assert "All is decided." in said(session, "plan")
         assert bench.provider.requests == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "dec48")
+def test_the_newest_of_a_slots_summaries_is_carried(bench: Bench) -> None:
+    """A checkpoint's or an automatic one, whichever came last; no model is asked for another."""
+
+    async def scene() -> None:
+        soon = SummaryConfig(max_context_tokens=20, trigger_token_ratio=0.5, debounce_turns=3)
+        automatic = [{"text": f"Z: automatic {n}.", "purpose": "summary"} for n in (1, 2)]
+        session = await two(
+            bench,
+            *[f"{LONG} {n}" for n in range(6)],
+            *automatic,
+            compacted(),
+            summary_config=soon,
+            compaction=CompactionConfig(keep_recent_tokens=50),
+        )
+        for _ in range(3):
+            await session.submit_turn("q")
+        assert session.newest_summary("default") == "Z: automatic 1."
+        await session.compact()
+        assert session.newest_summary("default") == COMPACTED
+        await session.bridge("default", "plan")
+        assert COMPACTED in said(session, "plan")
+        for _ in range(3):
+            await session.submit_turn("q")
+        assert session.newest_summary("default") == "Z: automatic 2."
+        await session.bridge("default", "plan")
+        assert "Z: automatic 2." in said(session, "plan")
+        assert "bridge" not in [request.purpose for request in bench.provider.requests]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("B4", "dec48")
+def test_a_checkpoint_without_a_summary_is_not_carried(bench: Bench) -> None:
+    """Where old turns were only left out there is none yet, so one is asked for."""
+
+    async def scene() -> None:
+        session = await two(
+            bench,
+            *[f"{LONG} {n}" for n in range(3)],
+            compacted(error="server"),
+            "fine",
+            SUMMARY,
+            context_limit=2_200,
+            compaction=CompactionConfig(reserve_tokens=200),
+        )
+        for _ in range(3):
+            await session.submit_turn(LONG)
+        await session.submit_turn(LONG * 2)
+        assert session.context_info("default").degraded
+        assert session.newest_summary("default") is None
+        await session.bridge("default", "plan")
+        assert "They chose PostgreSQL." in said(session, "plan")
 
     asyncio.run(scene())
 

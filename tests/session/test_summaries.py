@@ -12,10 +12,18 @@ from agent_magics.core.errors import InputValidation, InvalidModelConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.messages import User, text_of
 from agent_magics.core.slots import Focused, Full, Readonly
-from agent_magics.core.turns import Completed, SummaryFailed, SummaryWritten
+from agent_magics.core.turns import (
+    Cancelled,
+    Completed,
+    Failed,
+    SummaryFailed,
+    SummaryWritten,
+    TurnOutcome,
+)
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
+from tests.session.extracting import Reached
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -204,6 +212,32 @@ def test_summary_failure_does_not_block(bench: Bench, bad: dict[str, Any]) -> No
         assert ["SummaryFailed" in names for names in told] == [False, True, False, False]
         assert ["SummaryWritten" in names for names in told] == [False, False, False, True]
         assert session.get_conversation_summary() == "late."
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("Y2", "dec39")
+@pytest.mark.parametrize(
+    ("step", "ending"),
+    [({"error": "lost"}, Failed), ({"delay_s": 30}, Cancelled)],
+    ids=["failed", "stopped"],
+)
+def test_a_turn_that_did_not_complete_is_not_summarised(
+    bench: Bench, step: dict[str, Any], ending: type[TurnOutcome]
+) -> None:
+    """However long it is: the next one that completes is the occasion."""
+
+    async def scene() -> None:
+        first = Reached({"text": "a " * 30, **step})
+        session = await focused(bench, first, "b " * 30, summary())
+        turn = await session.send_message("why trains? " * 30)
+        await first.wait()
+        if ending is Cancelled:
+            turn.cancel()
+        assert isinstance(await turn.join(), ending)
+        assert asked(bench) == []
+        await shown(session, "and now?")
+        assert len(asked(bench)) == 1
 
     asyncio.run(scene())
 
