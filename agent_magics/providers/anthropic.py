@@ -211,7 +211,9 @@ class Anthropic:
     def _check_key(self) -> None:
         """Ask nothing of Anthropic itself without a key; servers elsewhere may need none."""
         if self.endpoint.host == host_of(ANTHROPIC_URL) and not self.endpoint.api_key:
-            raise ProviderError(f"{ANTHROPIC} needs a key: set {ANTHROPIC_KEY}.", kind="auth")
+            error = ProviderError(f"{ANTHROPIC} needs a key: set {ANTHROPIC_KEY}.", kind="auth")
+            error.was_sent = False
+            raise error
 
     def _model(self, name: str, told: dict[str, Any]) -> ModelInfo:
         window = told.get("max_input_tokens")
