@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
@@ -12,12 +13,12 @@ from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import KINDS
 from agent_magics.core.ports import SessionState
 from agent_magics.dataframes.frames import Frames
+from agent_magics.dataframes.saving import save
 from agent_magics.notebook.arguments import Given, unknown
 from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.ledger_markdown import conversation
-from agent_magics.notebook.ledger_rows import LedgerRows, Query
+from agent_magics.notebook.ledger_rows import LedgerRows, Query, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
-from agent_magics.dataframes.saving import save
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 
@@ -40,14 +41,18 @@ def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
         return None
     (state,) = session.frames.states()
     rows = LedgerRows(state)
-    query = _query(session, rows, given)
+    query = _query(session, rows, slot_names(state), given)
     if given.has("--df"):
         return _frame(state, rows, query)
     if given.has("--csv"):
         _write_csv(_frame(state, rows, query), given)
         return None
     shown = shown_of(rows, query, last=given.number("--last") or LAST, is_exact=somebody_there())
-    show(text=ledger_text(shown, width=_columns()), html=ledger_html(shown))
+    show(
+        text=ledger_text(shown, width=_columns()),
+        html=ledger_html(shown),
+        widget=lambda: seat.views().ledger().explorer(query, shown),
+    )
     return None
 
 
@@ -79,10 +84,10 @@ def _check_ways(given: Given) -> None:
         raise UsageError(f"--md writes the whole conversation of a slot; leave {filters[0]} out.")
 
 
-def _query(session: Session, rows: LedgerRows, given: Given) -> Query:
+def _query(session: Session, rows: LedgerRows, slots: Sequence[str], given: Given) -> Query:
     slot, turn = given.value("--slot"), given.number("--turn")
-    if slot is not None and slot not in rows.slots:
-        raise unknown("There is no slot", slot, rows.slots, "Slots here")
+    if slot is not None and slot not in slots:
+        raise unknown("There is no slot", slot, slots, "Slots here")
     query = Query(
         slot=session.current_slot if slot is None and turn is not None else slot,
         turn=turn,

@@ -1,6 +1,7 @@
 """A session's ledger for looking at: which events match, and a line of each.
 
-Made for 100,000 events: what costs is computed when it is asked for, and a window at a time.
+Made for 100,000 events that grow: what costs is computed when it is asked for, kept, and extended
+by what came since. Not for two threads at once.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 
 from agent_magics.core.events import (
-    KINDS,
     Approval,
     AssistantMessage,
+    Clear,
     Imported,
     LedgerEvent,
     Payload,
+    Rewind,
     ToolAnswered,
     ToolCalled,
     UserMessage,
@@ -27,6 +30,8 @@ from agent_magics.core.slots import lineage
 from agent_magics.dataframes.events import text_of_payload
 from agent_magics.dataframes.places import Places
 from agent_magics.notebook.ledger_lines import line_of, parts_of, said_in
+
+MAX_KEPT_QUERIES = 8
 
 
 class Query(Value):
@@ -60,34 +65,34 @@ class Row(Value):
 
 
 class LedgerRows:
-    """The events of one state of a session."""
+    """The events of a session, as they are in a state of it."""
 
     def __init__(self, state: SessionState) -> None:
+        self._events: Sequence[LedgerEvent] = ()
+        self._searched: list[str] = []
+        self._places: Places | None = None
+        self._found: dict[Query, tuple[list[int], int]] = {}  # matches, and up to where
         self._state = state
-        self._names = {slot.uid: slot.slot_id for slot in state.slots}
-        self._made_places: Places | None = None
+        self.take(state)
 
     def __len__(self) -> int:
-        return len(self._state.events)
+        return len(self._events)
 
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The names of the slots, deleted ones last."""
-        by_life = sorted(self._state.slots, key=lambda slot: slot.deleted)
-        return tuple(dict.fromkeys(slot.slot_id for slot in by_life))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds that there are, in the order of the documentation."""
-        there = {type(event.payload) for event in self._state.events}
-        named = {str(kind.__struct_config__.tag) for kind in there}
-        return tuple(kind for kind in KINDS if kind in named)
+    def take(self, state: SessionState) -> None:
+        """Go on to a newer state of the same session."""
+        newer = state.events[len(self._events) :]
+        if state.slots != self._state.slots:
+            self._found.clear()  # names may have changed
+        if any(isinstance(event.payload, UserMessage | Rewind | Clear) for event in newer):
+            self._places = None
+        self._state, self._events = state, state.events
+        self._names = {slot.uid: slot.slot_id for slot in state.slots}
 
     def last_turn(self, slot: str | None) -> int:
         """Give the highest number that a turn has, in one slot or in any; 0 where there is none."""
         numbers = (
-            self._places.index_of(event.turn_id)
-            for event in self._state.events
+            self.turn_of(event)
+            for event in self._events
             if isinstance(event.payload, UserMessage)
             and (slot is None or self._names.get(event.slot_uid or "") == slot)
         )
@@ -95,46 +100,68 @@ class LedgerRows:
 
     def matching(self, query: Query) -> Sequence[int]:
         """Give the positions of the events that match, in order."""
-        events = self._state.events
         if query.is_all:
-            return range(len(events))
-        bounds = self._bounds(query)
-        words = tuple(word.casefold() for word in query.words)
-        kinds = frozenset(query.kinds)
-        return [
-            at
-            for at, event in enumerate(events)
-            if (not kinds or kind_of(event.payload) in kinds)
-            and (bounds is None or _is_within(event, bounds))
-            and (query.turn is None or self._places.index_of(event.turn_id) == query.turn)
-            and (not words or _has_all(event.payload, words))
-        ]
+            return range(len(self._events))
+        found, upto = self._found.pop(query, ([], 0))
+        if upto < len(self._events):
+            found += self._matches(query, upto)
+        while len(self._found) >= MAX_KEPT_QUERIES:
+            del self._found[next(iter(self._found))]
+        self._found[query] = (found, len(self._events))
+        return found
 
     def rows(self, positions: Sequence[int], *, is_exact: bool = True) -> Iterator[Row]:
         """Make the lines of some events."""
         for at in positions:
-            event = self._state.events[at]
+            event = self._events[at]
             yield Row(
                 seq=event.seq,
                 at=event.created_at,
-                slot=self._names.get(event.slot_uid or "", ""),
-                turn=self._places.index_of(event.turn_id),
+                slot=self.slot_of(event),
+                turn=self.turn_of(event),
                 kind=kind_of(event.payload),
                 line=line_of(event.payload, is_exact=is_exact),
                 tokens=event.tokens,
             )
 
-    def event(self, seq: int) -> LedgerEvent | None:
-        """Find an event by its seq."""
-        events = self._state.events
-        at = bisect_left(events, seq, key=lambda event: event.seq)
-        return events[at] if at < len(events) and events[at].seq == seq else None
+    def position(self, seq: int) -> int | None:
+        """Find where the event with a seq stands; None where there is none."""
+        at = bisect_left(self._events, seq, key=lambda event: event.seq)
+        return at if at < len(self._events) and self._events[at].seq == seq else None
 
-    @property
-    def _places(self) -> Places:
-        if self._made_places is None:
-            self._made_places = Places(self._state)
-        return self._made_places
+    def event(self, at: int) -> LedgerEvent:
+        """Give the event at a position."""
+        return self._events[at]
+
+    def slot_of(self, event: LedgerEvent) -> str:
+        """Name the slot of an event; "" for one of the session itself."""
+        return self._names.get(event.slot_uid or "", "")
+
+    def turn_of(self, event: LedgerEvent) -> int | None:
+        """Give the number of an event's turn along its slot's lineage."""
+        if self._places is None:
+            self._places = Places(self._state)
+        return self._places.index_of(event.turn_id)
+
+    def _matches(self, query: Query, start: int) -> list[int]:
+        bounds = self._bounds(query)
+        words = tuple(word.casefold() for word in query.words)
+        kinds = frozenset(query.kinds)
+        if words:
+            self._read_texts()
+        return [
+            at
+            for at, event in enumerate(islice(self._events, start, None), start)
+            if (not kinds or kind_of(event.payload) in kinds)
+            and (bounds is None or _is_within(event, bounds))
+            and (query.turn is None or self.turn_of(event) == query.turn)
+            and (not words or all(word in self._searched[at] for word in words))
+        ]
+
+    def _read_texts(self) -> None:
+        """Keep what is searched of each event: a second search takes a tenth of the first."""
+        newer = islice(self._events, len(self._searched), None)
+        self._searched += [_searched(event.payload).casefold() for event in newer]
 
     def _bounds(self, query: Query) -> dict[str, int | None] | None:
         """Give the slots to look in, each up to a seq; None: in all of them, and outside."""
@@ -148,6 +175,12 @@ class LedgerRows:
         return {uid: bound for root in living for uid, bound in lineage(root, slots)}
 
 
+def slot_names(state: SessionState) -> tuple[str, ...]:
+    """Give the names of a session's slots, deleted ones last."""
+    by_life = sorted(state.slots, key=lambda slot: slot.deleted)
+    return tuple(dict.fromkeys(slot.slot_id for slot in by_life))
+
+
 def _is_within(event: LedgerEvent, bounds: Mapping[str, int | None]) -> bool:
     if event.slot_uid is None or event.slot_uid not in bounds:
         return False
@@ -155,15 +188,10 @@ def _is_within(event: LedgerEvent, bounds: Mapping[str, int | None]) -> bool:
     return bound is None or event.seq <= bound
 
 
-def _has_all(payload: Payload, words: Sequence[str]) -> bool:
-    text = _searched(payload).casefold()
-    return all(word in text for word in words)
-
-
 def _searched(payload: Payload) -> str:
     match payload:
         case UserMessage(content=content):
-            return "\n".join(part.text for part in parts_of(payload)) + said_in(content)
+            return "\n".join([said_in(content), *(part.text for part in parts_of(payload))])
         case AssistantMessage() | Imported():
             return "\n".join(part.text for part in parts_of(payload))
         case ToolCalled(tool_name=name) | ToolAnswered(tool_name=name) | Approval(tool_name=name):

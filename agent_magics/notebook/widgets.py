@@ -27,6 +27,8 @@ from agent_magics.notebook.delta import state_delta
 from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.notebook.slot_actions import Action, Switch, act, read_action
 from agent_magics.notebook.slot_actions import Session as Actor
+from agent_magics.notebook.ledger_view import LedgerViews
+from agent_magics.notebook.ledger_view import Session as LedgerSource
 from agent_magics.notebook.state import (
     BudgetState,
     SessionState,
@@ -43,8 +45,8 @@ SHARE_OF_LOOP = 20
 CLICK_PATIENCE_S = 1.0
 
 
-class Session(StateSource, Actor, Protocol):
-    """What the views need of a session: its state, its news, and changing slots."""
+class Session(StateSource, LedgerSource, Actor, Protocol):
+    """What the views need of a session: its state, its news, its ledger, and changing slots."""
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]: ...
 
@@ -157,6 +159,7 @@ class Views:
         self._pushing: asyncio.Task[None] | None = None
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
+        self._ledger: LedgerViews | None = None
         self._unsubscribe = session.subscribe(self._changed)
 
     def tabs(self) -> SlotTabs:
@@ -176,6 +179,12 @@ class Views:
             self._budgets[uid] = TokenBudget(state)
         self._budgets[uid].tell(state)
         return self._budgets[uid]
+
+    def ledger(self) -> LedgerViews:
+        """Give the ledger explorers."""
+        if self._ledger is None:
+            self._ledger = LedgerViews(self._session)
+        return self._ledger
 
     def close(self) -> None:
         """Stop following the session; what is drawn stays as it is."""
@@ -214,7 +223,7 @@ class Views:
     def _changed(self) -> None:
         """Hear of news, on the session's loop; one task pushes them, not too often."""
         self._is_stale = True
-        if self._made and (self._pushing is None or self._pushing.done()):
+        if (self._made or self._ledger) and (self._pushing is None or self._pushing.done()):
             self._pushing = asyncio.get_running_loop().create_task(self._push())
 
     async def _push(self) -> None:

@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
         pytest.param("views.test.mjs", marks=pytest.mark.req("W1", "W2")),
         pytest.param("slot_tabs.test.mjs", marks=pytest.mark.req("W1")),
         pytest.param("turn_view.test.mjs", marks=pytest.mark.req("W4")),
+        pytest.param("ledger.test.mjs", marks=pytest.mark.req("W3")),
     ],
 )
 def test_views_draw_what_they_are_given(name: str) -> None:
