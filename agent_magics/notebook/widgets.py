@@ -237,6 +237,8 @@ class Views:
 
     def _update(self) -> None:
         """Draw every view anew; the budget of a slot that was deleted stays as it was."""
+        if self._ledger is not None:
+            self._ledger.update()
         if self._tabs is not None:
             self._tabs.tell(session_state(self._session))
         for slot in self._session.list_slots():
