@@ -493,7 +493,7 @@ def said_by(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - foreign code
+    except BaseException:  # noqa: BLE001 - foreign code
         text = ""
     if len(text) > MAX_SAID_CHARACTERS:
         text = f"{text[:MAX_SAID_CHARACTERS]}…"

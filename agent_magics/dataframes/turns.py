@@ -27,7 +27,7 @@ from agent_magics.dataframes.places import Places
 
 Outcome = Literal["completed", "stopped", "failed", "interrupted"]
 OUTCOMES: tuple[Outcome, ...] = ("completed", "stopped", "failed", "interrupted")
-CALL_OUTCOMES = ("ok", "error", "not run")
+CALL_OUTCOMES = ("ok", "error", "not run", "unknown")
 _BY_CAUSE: Mapping[IncompleteCause | None, Outcome] = {
     None: "failed",
     "stopped": "stopped",
@@ -184,15 +184,21 @@ def _answer_of(event: LedgerEvent | None) -> dict[str, Any]:
         names = ("ran_with", "outcome", "answered_at", "duration_ms", "output", "output_tokens")
         return dict.fromkeys(names)
     answer = event.payload
-    has_run = answer.duration_ms is not None
     return {
         "ran_with": None if answer.ran_with is None else _json(answer.ran_with),
-        "outcome": ("error" if answer.output.is_error else "ok") if has_run else "not run",
+        "outcome": _outcome_of(answer),
         "answered_at": event.created_at,
         "duration_ms": answer.duration_ms,
         "output": answer.output.content,
         "output_tokens": event.tokens,
     }
+
+
+def _outcome_of(answer: ToolAnswered) -> str:
+    """Tell what came of a call; of one whose process ended nobody knows whether it ran."""
+    if answer.duration_ms is not None:
+        return "error" if answer.output.is_error else "ok"
+    return str(answer.output.metadata.get("outcome") or "not run")
 
 
 def _json(value: object) -> str:

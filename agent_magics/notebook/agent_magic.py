@@ -220,14 +220,14 @@ def _retry(seat: Seat) -> Answer | None:
 
 
 def _fix(seat: Seat) -> Answer | None:
-    failure = seat.failures.last
-    if failure is None:
+    prompt = seat.failures.prompt(seat.shell.user_ns)
+    if prompt is None:
         raise InputValidation(
             "No cell has failed here since the extension was loaded; run the one to mend first."
         )
     seat.check_model()
-    say(f"sent:\n\n{failure.prompt}\n")
-    answer = ask(seat, UserInput.of(failure.prompt))
+    say(f"sent:\n\n{prompt}\n")
+    answer = ask(seat, UserInput.of(prompt))
     if answer is not None and answer.code and in_kernel():
         seat.shell.set_next_input(answer.code[0])
     return answer

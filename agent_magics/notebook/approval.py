@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
@@ -40,6 +42,9 @@ class StdinApprover:
 
     def __init__(self, shell: InteractiveShell, on_main: OnMain) -> None:
         self._on_main = on_main
+        self._shell = shell
+        self._input, self._stdout = builtins.input, sys.stdout
+        self._announce: Callable[[], None] = lambda: None
         # We may have been loaded by a cell that asks next.
         is_in_cell = cast("Any", shell).displayhook.exec_result is not None
         self._running = request_id() if is_in_cell else None
@@ -60,7 +65,36 @@ class StdinApprover:
 
     def _ask_here(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         is_here = self._running == request_id() and somebody_there() and input_is_ours()
-        return Question(request).answer(builtins.input, _print) if is_here else None
+        return Question(request).answer(self._read, self._write) if is_here else None
+
+    def _read(self, prompt: str) -> str:
+        kernel = self._kernel
+        return str(kernel.raw_input(prompt)) if kernel is not None else self._input(prompt)
+
+    @contextmanager
+    def announcing(self, announce: Callable[[], None]) -> Iterator[None]:
+        """Call `announce` before a question is written, for the time of a turn."""
+        before, self._announce = self._announce, announce
+        try:
+            yield
+        finally:
+            self._announce = before
+
+    def _write(self, text: str) -> None:
+        """Write to the cell itself: what ran may have put something of its own behind `print`."""
+        self._announce()
+        kernel = self._kernel
+        if kernel is None or hasattr(self._stdout, "pub_thread"):  # a terminal's, or the kernel's
+            self._stdout.write(f"{text}\n")
+            self._stdout.flush()
+        else:  # it was redirected when we were loaded
+            said = {"name": "stdout", "text": f"{text}\n"}
+            kernel.send_response(kernel.iopub_socket, "stream", said)
+
+    @property
+    def _kernel(self) -> Any:
+        kernel = getattr(self._shell, "kernel", None)
+        return kernel if hasattr(kernel, "send_response") else None
 
 
 class Question:
@@ -208,7 +242,3 @@ def visible(text: str) -> str:
     from agent_magics.session.gate import visible as seen  # noqa: PLC0415
 
     return seen(text)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - the question is the cell's output

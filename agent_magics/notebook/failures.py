@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +13,7 @@ from IPython.core.interactiveshell import ExecutionResult
 from agent_magics.core.messages import Value
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.markdown import fenced
+from agent_magics.notebook.sharing import scrubbed
 
 MAX_SOURCE_CHARACTERS = 20_000
 MAX_TRACEBACK_CHARACTERS = 8_000
@@ -57,6 +59,10 @@ class Failures:
             source=_cut(source, MAX_SOURCE_CHARACTERS),
             traceback=_cut(_traceback_of(error), MAX_TRACEBACK_CHARACTERS),
         )
+
+    def prompt(self, namespace: Mapping[str, object]) -> str | None:
+        """Give what is asked about the last failure, without secrets; None where there is none."""
+        return scrubbed(self.last.prompt, namespace) if self.last else None
 
 
 def _traceback_of(error: BaseException) -> str:

@@ -24,8 +24,13 @@ _announced: ContextVar[object] = ContextVar("announced", default=None)
 
 
 @contextmanager
-def making_way(shell: InteractiveShell, page: Page | Terminal, loop: SessionLoop) -> Iterator[None]:
-    """Let `page`, which lives on `loop`, make way for what is printed or displayed meanwhile."""
+def making_way(
+    shell: InteractiveShell, page: Page | Terminal, loop: SessionLoop
+) -> Iterator[Callable[[], None]]:
+    """Let `page`, which lives on `loop`, make way for what is printed or displayed meanwhile.
+
+    Gives what to call before something is shown by another way.
+    """
     here = object()
 
     def announce() -> None:
@@ -43,7 +48,7 @@ def making_way(shell: InteractiveShell, page: Page | Terminal, loop: SessionLoop
             (publisher, "publish", _announcing(publisher.publish, announce)),
         ):
             stack.enter_context(replaced(place, name, value))
-        yield
+        yield announce
 
 
 class _Announcing(Passing):

@@ -35,6 +35,9 @@ _ASSIGNED = re.compile(
 )
 
 
+_NO_SECRETS = {"pwd", "oldpwd"}  # as shells call the folder they are in
+
+
 def is_secret_name(name: object) -> bool:
     """Tell whether a variable, an attribute, a key or a column is called like a secret."""
     return isinstance(name, str) and (_is_strong(name) or _is_weak(name))
@@ -99,6 +102,8 @@ def _words(name: str) -> list[str]:
 
 
 def _is_strong(name: str) -> bool:
+    if name.lower() in _NO_SECRETS:
+        return False
     words = _words(name)
     pairs = set(pairwise(words))
     return bool(_STRONG & set(words) or _STRONG & {name.lower()} or _STRONG_PAIRS & pairs)

@@ -148,7 +148,10 @@ def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Re
     answer = _display_of(seat, turn, seat.bridge.main.interrupt)
 
     try:
-        with making_way(seat.shell, answer.page, seat.bridge.loop):
+        with (
+            making_way(seat.shell, answer.page, seat.bridge.loop) as announce,
+            seat.approver.announcing(announce),
+        ):
             outcome = seat.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
     except StoppedCell:
         if not turn.is_done:  # the second interrupt: running tools aren't waited for

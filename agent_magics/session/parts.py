@@ -16,7 +16,7 @@ import msgspec
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig, ModelFacts
-from agent_magics.core.errors import ModelError
+from agent_magics.core.errors import AgentError
 from agent_magics.core.ports import (
     Approver,
     Clock,
@@ -113,7 +113,7 @@ class Models:
         """Resolve a spec and ask its server once; a server that tells nothing is no error."""
         provider, name = self._registry.resolve(spec)
         if spec not in self._told:
-            with suppress(ModelError):
+            with suppress(AgentError):  # who asks it hears why
                 told = await _whole(await describe(provider, name))
                 self._told[spec] = self._with_said(told)
         return self.at_hand(spec)

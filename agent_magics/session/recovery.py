@@ -55,7 +55,11 @@ async def set_right(recorder: Recorder) -> int:
         answered = ToolAnswered(
             call_id=call.call_id,
             tool_name=call.tool_name,
-            output=ToolOutput(content=content, is_error=True),
+            output=ToolOutput(
+                content=content,
+                is_error=True,
+                metadata={"outcome": "unknown"} if content == LEFT_OPEN else {},
+            ),
         )
         await recorder.append([answered], slot_uid=event.slot_uid, turn_id=event.turn_id)
     return len(turns)

@@ -172,7 +172,7 @@ class _Search:
             self._left_out += 1
             return
         self._bytes += size
-        with suppress(OSError), self._folder.reading(entry.place) as stream:
+        with suppress(OSError, InputValidation), self._folder.reading(entry.place) as stream:
             encoding = encoding_of(stream)
             if encoding is None:
                 return

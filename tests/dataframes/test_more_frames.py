@@ -23,6 +23,7 @@ from agent_magics.dataframes.columns import COLUMNS
 from agent_magics.dataframes.frames import Frames
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
+from agent_magics.session.recovery import LEFT_OPEN
 from agent_magics.testing import assistant, user
 from tests.dataframes.ledgers import NOW, moved, said, state_of
 
@@ -34,6 +35,12 @@ def called(call_id: str = "x", name: str = "f", **arguments: Any) -> ToolCalled:
 def answered(call_id: str, text: str, *, ms: int | None = 5, **more: Any) -> ToolAnswered:
     output = ToolOutput(content=text, is_error=more.pop("is_error", False))
     return ToolAnswered(call_id=call_id, tool_name="f", output=output, duration_ms=ms, **more)
+
+
+def lost(call_id: str) -> ToolAnswered:
+    """The answer that a resume gives to a call whose process ended."""
+    output = ToolOutput(content=LEFT_OPEN, is_error=True, metadata={"outcome": "unknown"})
+    return ToolAnswered(call_id=call_id, tool_name="f", output=output)
 
 
 @pytest.mark.req("D1")
@@ -53,20 +60,22 @@ def test_a_tool_call_stands_with_what_came_of_it() -> None:
                 said(9, "b", answered("x", "boom", is_error=True)),
                 said(10, "c", user("q")),
                 said(11, "c", ToolCalled(call_id="x", tool_name="g", arguments=None, raw="{oops")),
+                said(12, "c", called("y")),
+                said(13, "c", lost("y")),
             )
         ]
     ).tool_calls()
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == COLUMNS["tool_calls"]
-    assert frame["seq"].tolist() == [2, 3, 8, 11]
-    assert frame["turn_index"].tolist() == [1, 1, 2, 3]
+    assert frame["seq"].tolist() == [2, 3, 8, 11, 12]
+    assert frame["turn_index"].tolist() == [1, 1, 2, 3, 3]
     outcomes = frame["outcome"].astype("object").fillna("running").tolist()
-    assert outcomes == ["ok", "not run", "error", "running"]
-    assert frame["output"].fillna("-").tolist() == ["12 mm", "no", "boom", "-"]
-    assert frame["arguments"].tolist() == ['{"city":"Oslo"}', "{}", "{}", "{oops"]
-    assert frame["ran_with"].fillna("-").tolist() == ['{"city":"Bergen"}', "-", "-", "-"]
-    assert frame["approval"].isna().tolist() == [False, True, True, True]
+    assert outcomes == ["ok", "not run", "error", "running", "unknown"]
+    assert frame["output"].fillna("-").tolist() == ["12 mm", "no", "boom", "-", LEFT_OPEN]
+    assert frame["arguments"].tolist() == ['{"city":"Oslo"}', "{}", "{}", "{oops", "{}"]
+    assert frame["ran_with"].fillna("-").tolist() == ['{"city":"Bergen"}', "-", "-", "-", "-"]
+    assert frame["approval"].isna().tolist() == [False, True, True, True, True]
     assert (frame["answered_at"] - frame["called_at"]).dt.total_seconds().fillna(-1).tolist() == [
-        4, 2, 1, -1,
+        4, 2, 1, -1, 1,
     ]  # fmt: skip
 
 

@@ -25,6 +25,20 @@ def test_fix_sends_the_cell_and_its_traceback(notebook: Notebook) -> None:
     assert "interactiveshell" not in prompt
 
 
+@pytest.mark.req("N3", "N8")
+def test_fix_sends_no_secret(notebook: Notebook) -> None:
+    """Neither one that stands in the cell or its traceback, nor a variable's value."""
+    notebook.run("db_password = 'correct-horse'")
+    key = "sk-" + "a1B2" * 10
+    failing = f"say = 'login correct-horse'\nraise ValueError('{key} ' + say)"
+    notebook.run(failing, fails=True)
+    said = notebook.run("%agent fix")
+    for text in (said, notebook.view()[0]):
+        assert "ValueError" in text
+        assert "correct-horse" not in text
+        assert key not in text
+
+
 @pytest.mark.req("N3")
 @pytest.mark.parametrize(
     "cell",

@@ -301,3 +301,17 @@ def test_prompts_share_as_little_as_the_tools(asked: Asked) -> None:
         "print([''.join(b.text for b in m.content) for m in agent_magics.current().messages()][0])"
     )
     assert said == "list, 1 item Bo 41\n"
+
+
+@pytest.mark.req("N8", "dec55")
+def test_code_that_ran_can_not_stand_before_the_next_question(asked: Asked) -> None:
+    """A question is written to the cell itself, whatever is behind `print` by then."""
+    hides = "import io, sys\nsys.stdout = io.StringIO()"
+    asked.say(run(hides), run("print('danger')"), "Done.")
+    message_id = asked.one.start("%agent What is next?")
+    for _ in range(2):
+        assert asked.one.asked().startswith("run it?")
+        asked.one.client.input("y")
+    cell = asked.one.finish(message_id)
+    assert "print('danger')" in cell.text
+    asked.one.ok("import sys; sys.stdout = sys.__stdout__")

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.req("dec56")
         ("token", "abc", True),
         ("key", "month", True),
         ("environment", os.environ, True),
+        ("PWD", "/home/a/work", False),
+        ("OLDPWD", "/home/a", False),
         ("tokens", ["a", "word"], False),
         ("max_tokens", 12, False),
         ("keys", ["a"], False),

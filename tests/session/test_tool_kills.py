@@ -174,6 +174,8 @@ def _check(before: tuple[LedgerEvent, ...], after: tuple[LedgerEvent, ...], did:
             assert said in did
         else:
             assert said == LEFT_OPEN or said.startswith("[Tool not run: `write` was not approved")
+        is_unknown = answer.output.metadata.get("outcome") == "unknown"
+        assert is_unknown is (said == LEFT_OPEN)
 
 
 async def _events(path: Path) -> tuple[LedgerEvent, ...]:

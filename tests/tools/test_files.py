@@ -269,19 +269,20 @@ def test_files_are_listed_by_glob(work: Work) -> None:
 
 
 def test_lines_are_found_in_files(work: Work) -> None:
-    """As text, not as a pattern; case doesn't matter; binary and linked files are passed over."""
+    """As text, in any case, not as a pattern; binary files, links and pipes are passed over."""
     (work.root / "a").mkdir()
     (work.root / "a" / "x.py").write_text("import os\nPrice = (1 + 2)\n")
     (work.root / "y.txt").write_text("no\nthe price = (1\nhunter2 price\n")
     (work.root / "z.bin").write_bytes(b"price\0")
     (work.root / ".env").write_text("price")
+    os.mkfifo(work.root / "pipe.txt")
     link(work.root / "linked.txt", work.outside / "x.txt")
     assert work.told("search_files", text="price = (1").splitlines() == [
         "a/x.py:2: Price = (1 + 2)",
         "y.txt:2: the price = (1",
     ]
     assert work.told("search_files", text="hunter2") == "y.txt:3: [secret] price"
-    assert work.told("search_files", text="out there").startswith("No line of 3 files holds")
+    assert work.told("search_files", text="out there").startswith("No line of 4 files holds")
     assert work.told("search_files", text="price", glob="*.py").startswith("No line of 0 files")
     assert "no text" in work.refused("search_files", text=" ")
 
