@@ -8,6 +8,7 @@ from agent_magics.context.budget import ContextInfo, Limits
 from agent_magics.core.money import Spent, percent, tokens_short
 
 LEAST_SHOWN_FACTOR = 1.005
+SPENT = "spent in this slot: "
 NOTHING_SPENT = Spent()
 
 
@@ -88,7 +89,7 @@ def _spent(spent: Spent, *, is_exact: bool) -> str:
         return ""
     lost = f"{spent.uncounted:,} request{'' if spent.uncounted == 1 else 's'} not counted"
     if spent.uncounted == spent.requests:
-        return f"spent in this slot: not known, {lost}"
+        return f"{SPENT}not known, {lost}"
     cached = f" ({percent(spent.cached_share)} cached)" if spent.cached_tokens else ""
     parts = [
         f"{tokens_short(spent.input_tokens)} in{cached}",
@@ -96,7 +97,7 @@ def _spent(spent: Spent, *, is_exact: bool) -> str:
         spent.price if is_exact and spent.priced else "",
         lost if spent.uncounted else "",
     ]
-    return f"spent in this slot: {', '.join(filter(None, parts))}"
+    return f"{SPENT}{', '.join(filter(None, parts))}"
 
 
 def _time(at: datetime | None) -> str:

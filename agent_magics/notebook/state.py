@@ -12,10 +12,11 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from agent_magics.context.budget import PARTS, ContextInfo
+from agent_magics.context.tokens import count_text
 from agent_magics.core.messages import Value
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
-from agent_magics.notebook.notes import budget_notes
+from agent_magics.notebook.notes import SPENT, budget_notes
 from agent_magics.settings import shown_model
 
 VERSION = 1
@@ -55,7 +56,10 @@ class CheckpointState(Value):
 class BudgetState(Value):
     """What the slot's next request weighs, by part, against the model's window.
 
-    `notes` are lines for people, the first one says where the numbers are from.
+    `notes` are lines for people, the first one says where the numbers are from. `spent` is the one
+    about money, "" where nothing was spent. `frees` is about what a compaction would free now,
+    None where it isn't known or nothing could be freed. While a turn streams, the part "answer"
+    is what it has said so far.
     """
 
     slot: str
@@ -68,6 +72,8 @@ class BudgetState(Value):
     parts: tuple[PartState, ...]
     checkpoint: CheckpointState | None
     notes: tuple[str, ...]
+    spent: str = ""
+    frees: int | None = None
 
 
 class SessionState(Value):
@@ -82,6 +88,13 @@ class SessionState(Value):
     slots: tuple[SlotState, ...]
     budget: BudgetState | None
     running: tuple[str, ...]
+
+
+class Answering(Protocol):
+    """A turn that runs: what it says, as far as it isn't recorded."""
+
+    @property
+    def text_so_far(self) -> str: ...
 
 
 class Session(Protocol):
@@ -100,7 +113,7 @@ class Session(Protocol):
     def list_slots(self) -> Sequence[SlotMeta]: ...
     def context_info(self, slot: str | None = None) -> ContextInfo: ...
     def spent(self, slot: str | None = None) -> Spent: ...
-    def running(self) -> Mapping[str, object]: ...
+    def running(self) -> Mapping[str, Answering]: ...
 
 
 def session_state(session: Session) -> dict[str, Any]:
@@ -120,7 +133,7 @@ def state_of(session: Session) -> SessionState:
         is_readonly=session.is_readonly,
         current=current,
         slots=slot_states(session.list_slots()),
-        budget=budget_state(session.context_info(current), session.spent(current)),
+        budget=budget_now(session, current),
         running=tuple(sorted(session.running())),
     )
 
@@ -141,12 +154,31 @@ def slot_states(slots: Sequence[SlotMeta]) -> tuple[SlotState, ...]:
     return tuple(made)
 
 
-def budget_state(info: ContextInfo, spent: Spent, *, is_exact: bool = True) -> BudgetState:
+def budget_now(session: Session, slot: str) -> BudgetState:
+    """Make the budget of a slot, the answer that streams in it included."""
+    turn = session.running().get(slot)
+    said = "" if turn is None else turn.text_so_far
+    info = session.context_info(slot)
+    return budget_state(info, session.spent(slot), said=said)
+
+
+def budget_state(
+    info: ContextInfo,
+    spent: Spent,
+    *,
+    is_exact: bool = True,
+    said: str = "",
+) -> BudgetState:
     """Put a context info into the views' shape; parts without tokens are left out.
 
-    `spent` is what the slot's own requests cost. Without `is_exact` (nobody there) what differs
-    from run to run is left out: the time, and the price.
+    `spent` is what the slot's own requests cost, `said` what streams and isn't in the info yet.
+    Without `is_exact` (nobody there) what differs from run to run is left out: the time, and the
+    price.
     """
+    answer = round(count_text(said) * info.factor) if said else 0
+    used = info.used + answer
+    parts = {**info.parts, "answer": answer}
+    notes = budget_notes(info, spent, is_exact=is_exact)
     checkpoint = None
     if info.checkpoint_id is not None:
         checkpoint = CheckpointState(
@@ -159,14 +191,17 @@ def budget_state(info: ContextInfo, spent: Spent, *, is_exact: bool = True) -> B
         model=shown_model(info.model),
         window=info.limits.window,
         threshold=info.limits.threshold,
-        used=info.used,
-        free=max(0, info.limits.threshold - info.used),
+        used=used,
+        free=max(0, info.limits.threshold - used),
         source=info.source,
         parts=tuple(
-            PartState(name=name, tokens=info.parts[name]) for name in PARTS if info.parts.get(name)
+            PartState(name=name, tokens=parts[name])
+            for name in (*PARTS, "answer")
+            if parts.get(name)
         ),
         checkpoint=checkpoint,
-        notes=budget_notes(info, spent, is_exact=is_exact),
+        notes=notes,
+        spent=next((note for note in notes if note.startswith(SPENT)), ""),
     )
 
 

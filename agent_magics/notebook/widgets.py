@@ -25,19 +25,20 @@ import traitlets
 
 from agent_magics.notebook.delta import state_delta
 from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
-from agent_magics.notebook.slot_actions import Action, Switch, act, read_action
-from agent_magics.notebook.slot_actions import Session as Actor
 from agent_magics.notebook.ledger_view import LedgerViews
 from agent_magics.notebook.ledger_view import Session as LedgerSource
+from agent_magics.notebook.slot_actions import Action, Switch, act, read_action
+from agent_magics.notebook.slot_actions import Session as Actor
 from agent_magics.notebook.state import (
     BudgetState,
     SessionState,
     SlotState,
-    budget_state,
+    budget_now,
     session_state,
 )
 from agent_magics.notebook.state import Session as StateSource
 from agent_magics.notebook.text import budget_html, budget_text, slots_html, slots_text
+from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.loop import background_loop
 
 PUSH_INTERVAL_S = 0.2
@@ -48,6 +49,7 @@ CLICK_PATIENCE_S = 1.0
 class Session(StateSource, LedgerSource, Actor, Protocol):
     """What the views need of a session: its state, its news, its ledger, and changing slots."""
 
+    def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None: ...
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]: ...
 
 
@@ -159,6 +161,7 @@ class Views:
         self._pushing: asyncio.Task[None] | None = None
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
+        self._foreseen: dict[str, tuple[int, int | None]] = {}
         self._ledger: LedgerViews | None = None
         self._unsubscribe = session.subscribe(self._changed)
 
@@ -174,7 +177,7 @@ class Views:
     def budget(self, slot_id: str) -> TokenBudget:
         """Give the token budget of a slot, up to date; it stays that slot's wherever one goes."""
         (uid,) = (slot.uid for slot in self._session.list_slots() if slot.slot_id == slot_id)
-        state = self._budget_of(slot_id)
+        state = self._budget_of(slot_id, uid)
         if uid not in self._budgets:
             self._budgets[uid] = TokenBudget(state)
         self._budgets[uid].tell(state)
@@ -194,10 +197,20 @@ class Views:
     def _made(self) -> list[_View]:
         return [*([self._tabs] if self._tabs else []), *self._budgets.values()]
 
-    def _budget_of(self, slot_id: str) -> dict[str, Any]:
-        session = self._session
-        budget = budget_state(session.context_info(slot_id), session.spent(slot_id))
+    def _budget_of(self, slot_id: str, uid: str) -> dict[str, Any]:
+        budget = budget_now(self._session, slot_id)
+        if slot_id not in self._session.running():  # planning takes time that a stream needs
+            budget = msgspec.structs.replace(budget, frees=self._frees(slot_id, uid, budget.used))
         return {"budget": msgspec.to_builtins(budget)}
+
+    def _frees(self, slot_id: str, uid: str, used: int) -> int | None:
+        """Tell what a compaction would free; thought about again only where the context changed."""
+        known = self._foreseen.get(uid)
+        if known is None or known[0] != used:
+            plan = self._session.foreseen_compaction(slot_id)
+            frees = None if plan is None else max(0, plan.tokens_before - plan.tokens_after)
+            known = self._foreseen[uid] = (used, frees or None)
+        return known[1]
 
     def _heard(self, message: object) -> None:
         """Take a click; may run on any thread, and what is printed here is lost.
@@ -228,8 +241,10 @@ class Views:
 
     async def _push(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._is_stale:
+        is_streaming = False
+        while self._is_stale or is_streaming:
             self._is_stale = False
+            is_streaming = bool(self._budgets and self._session.running())
             began = loop.time()
             self._update()
             took_s = loop.time() - began
@@ -243,4 +258,4 @@ class Views:
             self._tabs.tell(session_state(self._session))
         for slot in self._session.list_slots():
             if slot.uid in self._budgets:
-                self._budgets[slot.uid].tell(self._budget_of(slot.slot_id))
+                self._budgets[slot.uid].tell(self._budget_of(slot.slot_id, slot.uid))

@@ -43,6 +43,12 @@ def meta(slot_id: str, parent_id: str | None = None, **facts: Any) -> SlotMeta:
     )
 
 
+class Turn:
+    """A turn that has said nothing yet."""
+
+    text_so_far = ""
+
+
 class Churn:
     """The session of `tests/data/session_state.json`."""
 
@@ -123,8 +129,8 @@ class Churn:
             priced=31,
         )
 
-    def running(self) -> dict[str, object]:
-        return {"option-a": object()}
+    def running(self) -> dict[str, Turn]:
+        return {"option-a": Turn()}
 
 
 def state() -> SessionState:

@@ -12,6 +12,7 @@ from ipykernel.comm import Comm
 from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.front_end import view_source
 from agent_magics.notebook.widgets import Views
+from agent_magics.session.compacting import CompactionOutcome
 from tests.notebook.test_text import Churn
 
 
@@ -22,6 +23,9 @@ class Session(Churn):
 
     def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
+
+    def foreseen_compaction(self, _slot: str | None = None) -> None:
+        """Nothing could be freed."""
 
     async def nothing(self, *_: object, **__: object) -> None:
         """Nobody clicks here."""
@@ -67,6 +71,31 @@ def test_a_budget_is_one_slots() -> None:
     assert ours is not other
     assert views.budget("option-a") is ours
     assert [repr(each).split(" ")[0] for each in (ours, other)] == ["option-a", "default"]
+
+
+@pytest.mark.req("W2")
+def test_what_a_compaction_would_free_is_thought_about_once() -> None:
+    """Planning walks the history: only a context that changed is planned for again."""
+    session = Session()
+    views = Views(session, on_switch=lambda _slot: None)
+    plans: list[str | None] = []
+
+    def plan(slot: str | None = None) -> CompactionOutcome:
+        plans.append(slot)
+        return CompactionOutcome(
+            slot_id="default",
+            tokens_before=66_016,
+            tokens_after=25_000,
+            summarised_turns=9,
+            kept_turns=2,
+            first_retained_seq=40,
+        )
+
+    session.foreseen_compaction = plan  # type: ignore[method-assign, assignment]
+    view = views.budget("default")
+    views._update()
+    assert view.state["budget"]["frees"] == 41_016
+    assert plans == ["default"]
 
 
 @pytest.mark.req("W1")

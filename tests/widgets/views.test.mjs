@@ -175,8 +175,36 @@ test("the last compaction stands in the notes", () => {
     "compacts past 111,616 · estimated (× 1.03, learnt from this model) · the last request was measured: 65,210",
     "reserve: 16,384 · newest turns kept as they are: 20,000",
     "last compaction (auto): 112,400 → 24,900 tokens, 31 turns behind it · undo: %compact --undo",
-    "spent in this slot: 1.24 M in (71 % cached), 88 k out, $3.10",
   ]);
+});
+
+test("what the context holds now stands beside what was spent so far", () => {
+  const root = page();
+  budgetModule.tokenBudget(root, fixture());
+  assert.deepEqual(root.all("am-budget__figure").map((figure) => figure.textContent), [
+    "context now 52 % · 66,016 of 128,000 tokens",
+    "spent so far 1.24 M in (71 % cached), 88 k out, $3.10",
+  ]);
+});
+
+test("what a compaction would free is a strip under what is used, and said", () => {
+  const root = page();
+  const state = fixture();
+  state.budget.frees = 41_016;
+  budgetModule.tokenBudget(root, state);
+  const strip = root.all("am-budget__frees")[0].style.values;
+  assert.deepEqual([strip.get("left"), strip.get("width")], ["19.53%", "32.04%"]);
+  assert.equal(root.all("am-budget__item").at(-1).textContent, "a compaction would free about41,016");
+  assert.match(root.all("am-budget__bar")[0].getAttribute("aria-valuetext"), /would free about 41,016$/);
+});
+
+test("an answer that streams is a part of its own", () => {
+  const root = page();
+  const state = fixture();
+  state.budget.parts.push({ name: "answer", tokens: 640 });
+  budgetModule.tokenBudget(root, state);
+  assert.equal(root.all("am-budget__part--answer").length, 1);
+  assert.ok(root.all("am-budget__item").some((item) => item.textContent === "answer so far640"));
 });
 
 test("a budget over its window stays inside the bar", () => {

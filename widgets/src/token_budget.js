@@ -3,7 +3,8 @@
 
 /**
  * @typedef {{slot: string, model: string, window: number, threshold: number, used: number,
- *   free: number, parts: {name: string, tokens: number}[], notes: string[]}} Budget
+ *   free: number, parts: {name: string, tokens: number}[], notes: string[], spent: string,
+ *   frees: number | null}} Budget
  */
 
 const LABELS = {
@@ -11,6 +12,7 @@ const LABELS = {
   tool_results: "tool results",
   user_input: "your message",
   media: "images",
+  answer: "answer so far",
 };
 // Mid-tones that keep 3:1 against a white and against a near-black page; names stand beside them.
 const COLORS = {
@@ -24,6 +26,7 @@ const COLORS = {
   tool_results: "#5d8a3a",
   user_input: "#7d7d7d",
   media: "#a8794f",
+  answer: "#c2566b",
 };
 
 // Each rule outweighs those of JupyterLab for what stands in an HTML output.
@@ -37,6 +40,14 @@ const STYLE = `
   box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5)); }
 .am-budget .am-budget__part { min-width: 2px; }
 .am-budget .am-budget__part:first-child { border-radius: 3px 0 0 3px; }
+.am-budget .am-budget__frees { position: absolute; bottom: -5px; height: 3px; border-radius: 2px;
+  background: var(--jp-success-color0, #2f8f4f); }
+.am-budget .am-budget__swatch--frees { height: 3px; align-self: center; background: var(--jp-success-color0, #2f8f4f); }
+.am-budget .am-budget__swatch--answer, .am-budget .am-budget__part--answer {
+  background-image: repeating-linear-gradient(90deg, rgba(255, 255, 255, .35) 0 3px, transparent 3px 6px); }
+.am-budget .am-budget__figures { display: flex; flex-wrap: wrap; gap: 2px 28px; margin: 2px 0 0; }
+.am-budget .am-budget__figure { min-width: 0; overflow-wrap: anywhere; }
+.am-budget .am-budget__value { font-weight: 600; font-variant-numeric: tabular-nums; }
 .am-budget .am-budget__free { margin-left: auto; }
 .am-budget .am-budget__reserve { border-radius: 0 3px 3px 0; }
 .am-budget .am-budget__reserve, .am-budget .am-budget__swatch--reserve {
@@ -65,6 +76,7 @@ export function spokenBudget(budget) {
     `${grouped(budget.used)} of ${grouped(budget.window)} tokens used`,
     `compacts past ${grouped(budget.threshold)}`,
     ...parts,
+    ...(budget.frees ? [`a compaction would free about ${grouped(budget.frees)}`] : []),
   ].join(", ");
 }
 
@@ -112,11 +124,14 @@ export function tokenBudget(root, state) {
     const color = COLORS[part.name] ?? COLORS.user_input;
     const piece = make("span", "part");
     piece.style.setProperty("width", share(part.tokens));
-    piece.style.setProperty("background", color);
+    piece.style.setProperty("background-color", color);
     piece.setAttribute("title", `${partLabel(part.name)}: ${grouped(part.tokens)} tokens`);
     bar.append(piece);
     const swatch = make("span", "swatch");
-    swatch.style.setProperty("background", color);
+    swatch.style.setProperty("background-color", color);
+    for (const node of part.name === "answer" ? [piece, swatch] : []) {
+      node.className += ` ${node.className}--answer`;
+    }
     item(swatch, partLabel(part.name), part.tokens);
   }
   // What is free ends at the threshold; behind it stands what is kept for the answer.
@@ -139,8 +154,29 @@ export function tokenBudget(root, state) {
   mark.setAttribute("title", `compacts past ${grouped(budget.threshold)} tokens`);
   bar.append(mark);
 
-  const head = `${budget.slot} · ${budget.model} · ${grouped(budget.used)} of ${grouped(budget.window)} tokens`;
-  const [source, ...others] = budget.notes;
+  if (budget.frees) {
+    // What a compaction would free lies under the part that is summarised, up to what is used.
+    const strip = make("span", "frees");
+    strip.style.setProperty("left", share(Math.max(0, budget.used - budget.frees)));
+    strip.style.setProperty("width", share(Math.min(budget.frees, budget.used)));
+    strip.setAttribute("title", `a compaction now would free about ${grouped(budget.frees)} tokens`);
+    bar.append(strip);
+    const swatch = make("span", "swatch");
+    swatch.className += " am-budget__swatch--frees";
+    item(swatch, "a compaction would free about", budget.frees);
+  }
+  const head = `${budget.slot} · ${budget.model}`;
+  const figures = make("div", "figures");
+  const percent = Math.round((100 * budget.used) / Math.max(1, budget.window));
+  for (const [name, value, rest] of [
+    ["context now ", `${percent} %`, ` · ${grouped(budget.used)} of ${grouped(budget.window)} tokens`],
+    ["spent so far ", budget.spent ? budget.spent.replace(/^spent in this slot: /, "") : "nothing", ""],
+  ]) {
+    const figure = make("span", "figure", name);
+    figure.append(make("span", "value", value), make("span", "rest", rest));
+    figures.append(figure);
+  }
+  const [source, ...others] = budget.notes.filter((note) => note !== budget.spent);
   const notes = [`compacts past ${grouped(budget.threshold)} · ${source}`, ...others];
-  box.append(make("p", "head", head), bar, legend, ...notes.map((note) => make("p", "notes", note)));
+  box.append(make("p", "head", head), figures, bar, legend, ...notes.map((note) => make("p", "notes", note)));
 }
