@@ -17,6 +17,7 @@ from benchmarks import (
     loading,
     projecting,
     reading,
+    showing,
     streaming,
 )
 from benchmarks.table import Row, render
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "load": loading.rows,
     "project": projecting.rows,
     "read": reading.rows,
+    "show": showing.rows,
     "stream": streaming.rows,
 }
 TABLES = {"facts": keeping.table, "speed": reading.table}
