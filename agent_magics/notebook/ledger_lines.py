@@ -63,6 +63,8 @@ def line_of(payload: Payload, *, is_exact: bool = True) -> str:  # noqa: C901, P
             return _one_line(f"{note}: {text}")
         case Imported(message=message):
             return _one_line(_said_by(message))
+        case Metadata(key="session_config", value={"model_id": str(model)}):
+            return f"session_config: {shown_model(model)}"
         case Metadata(key=key, value=value):
             return _one_line(f"{key} {json_of(value)}")
         case SlotChanged():

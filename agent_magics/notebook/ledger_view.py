@@ -25,12 +25,19 @@ from agent_magics.notebook.front_end import answer_while_busy, module_of, new_an
 from agent_magics.notebook.ledger_lines import Part, parts_of
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
+from agent_magics.notebook.text import request_text
+from agent_magics.session.rebuilding import Rebuilt
 
 VERSION = 1
 MAX_ROWS = 500
 SHORT_CHARACTERS = 4_000  # of a part of an event, before "show all"
 MAX_CHARACTERS = 1_000_000  # behind it: more would freeze the page
 MAX_EXPLORERS = 200
+SENT = "request as sent"
+REBUILT = (
+    "request rebuilt from the ledger: tools, settings and memories are those of now, and what was"
+    " told without being stored is missing"
+)
 _PLACE = "am-ledger--"
 
 
@@ -47,6 +54,7 @@ class Session(Protocol):
     def title(self) -> str | None: ...
     @property
     def frames(self) -> Frames: ...
+    def request_of(self, seq: int) -> Rebuilt | None: ...
 
 
 class _Asked(Value):
@@ -136,6 +144,8 @@ class LedgerViews:
             case {"kind": "event", "id": str(asked), "seq": int(seq)}:
                 whole = message.get("whole") is True
                 self._widget.send({"id": asked, **self._event(seq, whole=whole)})
+            case {"kind": "request", "id": str(asked), "seq": int(seq)}:
+                self._widget.send({"id": asked, **self._request(seq)})
             case _:
                 pass
 
@@ -178,6 +188,15 @@ class LedgerViews:
         most = MAX_CHARACTERS if whole else SHORT_CHARACTERS
         parts = [_part(part, most) for part in parts_of(event.payload)]
         return {"kind": "event", "seq": seq, "row": row, "parts": parts}
+
+    def _request(self, seq: int) -> dict[str, Any]:
+        """Give the request that an event belongs to, made again; no parts where it has none."""
+        made = self._session.request_of(seq)
+        if made is None:
+            return {"kind": "request", "seq": seq, "parts": []}
+        label = SENT if made.is_exact else REBUILT
+        part = Part(label=label, text=request_text(made.request))
+        return {"kind": "request", "seq": seq, "parts": [_part(part, MAX_CHARACTERS)]}
 
 
 def _asked(query: object) -> Query | None:

@@ -69,20 +69,7 @@ class Desk:
         self.bridges = Bridges(recorder=recorder, aside=aside)
         self.references = References(parts.references)
         self.remembering = parts.memory.enter(recorder)
-        self.builder = RequestBuilder(
-            self.mirror,
-            parts.config,
-            parts.tools,
-            self._own_tools,
-            references=self.references,
-            memories=self._shown_memories,
-            skills=[(skill.name, skill.description) for skill in parts.skills.implicit],
-            plugins=[
-                (plugin.display_name, plugin.description)
-                for plugin in parts.plugins.descriptors
-                if plugin.description.strip()
-            ],
-        )
+        self.builder = self.builder_for(self.mirror, self.references)
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
         self.is_closed = False
@@ -126,6 +113,23 @@ class Desk:
 
     async def model_of(self, slot: Slot) -> tuple[Provider, ModelInfo]:
         return await self.models.find(self.spec_of(slot))
+
+    def builder_for(self, mirror: Mirror, references: References | None = None) -> RequestBuilder:
+        """Make what makes requests from a mirror, this session's or one of its past."""
+        return RequestBuilder(
+            mirror,
+            self.parts.config,
+            self.parts.tools,
+            self._own_tools,
+            references=references,
+            memories=self._shown_memories,
+            skills=[(skill.name, skill.description) for skill in self.parts.skills.implicit],
+            plugins=[
+                (plugin.display_name, plugin.description)
+                for plugin in self.parts.plugins.descriptors
+                if plugin.description.strip()
+            ],
+        )
 
     def running_ids(self) -> dict[str, str]:
         return {uid: turn.turn_id for uid, turn in self.running.items()}

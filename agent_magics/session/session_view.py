@@ -22,6 +22,7 @@ from agent_magics.session.desk import Desk
 from agent_magics.session.listing import list_metas
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.memory import SessionMemory
+from agent_magics.session.rebuilding import Rebuilt, rebuild
 from agent_magics.session.request import Draught
 from agent_magics.session.running import RunningTurn
 from agent_magics.session.spending import Spending, spending_of
@@ -133,6 +134,13 @@ class SessionView:
         """Sum the session's requests by slot, model and purpose, deleted slots included."""
         mirror = self._desk.mirror
         return self._read(lambda: spending_of(mirror.events, mirror.slots))
+
+    def request_of(self, seq: int) -> Rebuilt | None:
+        """Make the request again that an event of a turn belongs to, from the ledger.
+
+        It tells whether it is the very one that was sent. None for an event of no request.
+        """
+        return rebuild(self._desk, self._read(self._desk.snapshot), seq)
 
     def fates(self, slot: str | None = None) -> dict[int, str]:
         """Tell of every spoken seq of a slot's lineage whether the model sees it.

@@ -250,12 +250,31 @@ def test_it_follows_the_ledger(lab: Lab) -> None:
 
 
 @pytest.mark.req("W3")
+def test_a_turn_shows_its_request(lab: Lab) -> None:
+    """As it was sent, made again from the ledger."""
+    lab.run("%slot new fresh --switch")
+    lab.run("%agent How many columns?")
+    assert until(lambda: "Answer 2." in " ".join(rows(lab)))
+    lab.do(lab.page.click(f"{ROW}:has-text('How many columns?')"))
+    wait_for(lab, OPENED)
+    lab.do(lab.page.click(f"{OPENED} button:has-text('request')"))
+    wait_for(lab, ".am-ledger__request pre")
+    assert text(lab, ".am-ledger__request .am-ledger__label") == "request as sent"
+    assert "── user ──\nHow many columns?" in text(lab, ".am-ledger__request pre")
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        lab.do(lab.page.evaluate(THEME, theme))
+        lab.shoot(f"ledger request {theme}", OPENED)
+    lab.do(lab.page.click(f"{OPENED} button:has-text('close')"))
+    lab.run("%slot switch default")
+
+
+@pytest.mark.req("W3")
 def test_each_explorer_has_its_own_filter(lab: Lab) -> None:
     """A second cell begins with what its line says and leaves the first alone."""
     lab.run("%ledger --kind slot_changed --find created")
     second = ":nth-match(.am-ledger, 2)"
     wait_for(lab, f"{second} {ROW}")
-    assert until(lambda: text(lab, f"{second} {COUNT}").startswith("6 of "))
+    assert until(lambda: text(lab, f"{second} {COUNT}").startswith("7 of "))
     assert lab.do(lab.page.input_value(f"{second} input[type=search]")) == "created"
     assert " of " not in text(lab, f".am-ledger >> nth=0 >> {COUNT}")
 

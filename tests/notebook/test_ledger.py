@@ -179,7 +179,7 @@ def test_no_file_is_written_over_without_a_word(told: Notebook, tmp_path: Path, 
     path = tmp_path / "mine.txt"
     path.write_text("precious")
     said = told.run(f"%ledger {way} {path}", fails=True)
-    assert f"There is a file {path} already; --force (in Python overwrites=True) writes over it." in said
+    assert f"There is a file {path} already; --force (in Python overwrites=True) writes" in said
     assert path.read_text() == "precious"
     told.run(f"%ledger {way} {path} --force")
     assert "Oslo" in path.read_text()
@@ -229,6 +229,15 @@ def test_what_others_wrote_is_text_in_the_table(told: Notebook) -> None:
     assert "&lt;img src=x" in ledger_html(shown)
     assert "\x1b" not in ledger_text(shown)
     assert "time" not in ledger_html(shown)
+
+
+@pytest.mark.req("N6")
+def test_no_folder_of_this_machine_is_saved(told: Notebook) -> None:
+    """Outputs are shared; a model that is a file is shown by its name."""
+    told.run(f"%agent model {told.session.model}")  # which is noted in the ledger
+    said = told.run("%ledger --last 1000")
+    assert "session_config: scripted:script.yaml" in said
+    assert "/script.yaml" not in said
 
 
 @pytest.mark.req("N10")

@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from agent_magics.core.chat import ChatRequest
 from agent_magics.core.events import UserMessage
-from agent_magics.core.messages import Text
+from agent_magics.core.messages import System, Text
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.ledger_magic import shown_of
 from agent_magics.notebook.ledger_rows import MAX_KEPT_QUERIES, LedgerRows, Query
-from agent_magics.notebook.ledger_view import MAX_EXPLORERS, MAX_ROWS, LedgerViews
+from agent_magics.notebook.ledger_view import (
+    MAX_EXPLORERS,
+    MAX_ROWS,
+    REBUILT,
+    SENT,
+    LedgerViews,
+)
+from agent_magics.session.rebuilding import Rebuilt
 from agent_magics.testing import assistant, user
 from benchmarks.many import many_events
 from tests.dataframes.ledgers import NOW, said, state_of
@@ -31,6 +39,10 @@ class Session:
     def __init__(self, state: SessionState) -> None:
         self.state = state
         self.frames = Frames(lambda: (self.state,))
+        self.requests: dict[int, Rebuilt] = {}
+
+    def request_of(self, seq: int) -> Rebuilt | None:
+        return self.requests.get(seq)
 
 
 class Page:
@@ -138,6 +150,25 @@ def test_an_event_is_told_in_parts_and_whole_on_demand(monkeypatch: pytest.Monke
     assert (len(long["text"]), long["characters"]) == (4_000, 2_000_000)
     assert len(page.event(7, whole=True)["parts"][1]["text"]) == 1_000_000
     assert page.event(8) == {"id": "2", "kind": "event", "seq": 8, "row": None, "parts": []}
+
+
+@pytest.mark.req("W3")
+def test_a_request_says_whether_it_is_the_one_that_was_sent(page: Page, session: Session) -> None:
+    """What is only rebuilt is never called sent; an event without a request has none."""
+    asked = ChatRequest(model="m", messages=(System(text="Be brief."),), tools=())
+    session.requests = {
+        1: Rebuilt(seq=1, request=asked, is_exact=True),
+        2: Rebuilt(seq=2, request=asked, is_exact=False),
+    }
+
+    def told(seq: int) -> list[dict[str, Any]]:
+        page.views.heard({"kind": "request", "id": "3", "seq": seq})
+        parts: list[dict[str, Any]] = page.told.pop()["parts"]
+        return parts
+
+    assert told(1) == [{"label": SENT, "text": "── system ──\nBe brief.", "characters": 22}]
+    assert told(2)[0]["label"] == REBUILT
+    assert told(3) == []
 
 
 ODD: list[Any] = [

@@ -61,6 +61,7 @@ function kernel(count) {
   const ask = (message) => {
     asked.push(message);
     const answer = () => {
+      if (message.kind === "request") return { parts: told.request };
       if (message.kind === "event") {
         const text = message.whole ? "x".repeat(9000) : "x".repeat(4000);
         return { row: rowOf(message.seq), parts: [{ label: "text", text, characters: 9000 }] };
@@ -234,6 +235,25 @@ test("a long text is shown whole on demand", async () => {
   await settle();
   assert.equal(asked.at(-1).whole, true);
   assert.equal(root.all("am-ledger__text")[0].textContent.length, 9000);
+});
+
+test("the request of an event is shown above it, once, or that there is none", async () => {
+  const { root, grid, told, at } = await shown(30);
+  press(grid, "End", "Enter");
+  await settle();
+  const ask = root.all("am-ledger__button").find((each) => each.textContent === "request");
+  told.request = [{ label: "request as sent", text: "── system ──", characters: 12 }];
+  for (let times = 0; times < 2; times += 1) {
+    ask.fire("click");
+    await settle();
+  }
+  assert.deepEqual(root.all("am-ledger__request").map((each) => each.textContent), ["request as sent── system ──"]);
+  assert.equal(at("spoken").textContent, "request as sent");
+  assert.equal(root.all("am-ledger__text").length, 2);
+  told.request = [];
+  ask.fire("click");
+  await settle();
+  assert.equal(at("request").textContent, "no request to a model belongs to this event");
 });
 
 test("only this turn is a filter", async () => {

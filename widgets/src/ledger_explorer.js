@@ -8,6 +8,7 @@
  */
 
 const TYPING_MS = 250;
+const NO_REQUEST = "no request to a model belongs to this event";
 const MOST_CHARACTERS = 1_000_000; // as the kernel sends of one part
 
 // Each rule outweighs those of JupyterLab for what stands in an HTML output.
@@ -190,12 +191,26 @@ export function ledgerExplorer(root, { ask, begins = {}, state }) {
     facts.push(tokens ? `${inThousands(tokens)} tokens` : "");
     const bar = make("div", "bar");
     bar.append(make("span", "facts", facts.filter(Boolean).join(" · ")));
-    if (inTurn !== null) bar.append(button("only this turn", () => only(inSlot, inTurn)));
+    if (inTurn !== null) {
+      bar.append(button("request", () => void ask({ kind: "request", seq }).then((made) => add(seq, made))));
+      bar.append(button("only this turn", () => only(inSlot, inTurn)));
+    }
     bar.append(button("close", close));
     opened.setAttribute("aria-label", `Event ${seq}`);
     opened.hidden = false;
     opened.replaceChildren(bar, ...told.parts.flatMap((part) => textOf(part, seq)));
     spoken.textContent = `event ${seq} is open below`;
+  }
+
+  /** Show the request of an event that is open, above what it says. @param {number} seq @param {{parts: Part[]}} made */
+  function add(seq, made) {
+    if (opened.getAttribute("aria-label") !== `Event ${seq}`) return;
+    const [bar, ...rest] = opened.children;
+    const said = made.parts.length ? made.parts.flatMap((part) => textOf(part, seq)) : [make("p", "label", NO_REQUEST)];
+    const shown = make("div", "request");
+    shown.append(...said);
+    opened.replaceChildren(bar, shown, ...rest.filter((each) => each.className !== shown.className));
+    spoken.textContent = said[0].textContent;
   }
 
   /** @param {Part} part @param {number} seq */
