@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING
 from IPython import get_ipython
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
-from agent_magics.core.ports import Approver
+from agent_magics.core.ports import Approver, OnMain
 from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.reloading import NewPages
 
 if TYPE_CHECKING:
-    from agent_magics.notebook.turn_view import TurnViews
+    from agent_magics.notebook.turn_view import TurnView, TurnViews
 
 
 class LiveTurns:
     """Implements `core.ports.Approver`, by the views of one kernel's turns."""
 
-    def __init__(self, otherwise: Approver) -> None:
+    def __init__(self, otherwise: Approver, on_main: OnMain) -> None:
         self._otherwise = otherwise
+        self._on_main = on_main
         self._views: TurnViews | None = None
         self._new_pages: NewPages | None = None
 
@@ -42,9 +43,15 @@ class LiveTurns:
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """Ask by button where the turn's view is seen, else by the other way."""
-        view = self._views.find(request.turn_id) if self._views else None
+        view = self._find(request.turn_id)
+        if view is None:  # whoever shows the turn does that before it waits on the main thread
+            await self._on_main.call(lambda: None)
+            view = self._find(request.turn_id)
         answer = await view.ask(request) if view else None
         return answer or await self._otherwise.ask(request)
+
+    def _find(self, turn_id: str) -> TurnView | None:
+        return self._views.find(turn_id) if self._views else None
 
     def close(self) -> None:
         """Draw no more."""

@@ -115,7 +115,7 @@ class Seat:
         self.has_switched = False
         self.reach = reach
         self.approver = StdinApprover(shell, bridge.main)
-        self.live_turns = LiveTurns(self.approver)
+        self.live_turns = LiveTurns(self.approver, bridge.main)
         self.failures = Failures()
         self.seen_models: tuple[str, ...] = ()
         self.seen_memories: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import anywidget
 import msgspec
@@ -40,6 +40,7 @@ from agent_magics.settings import shown_model
 SEND_INTERVAL_S = 1 / 15  # a message costs about 1 KB beside what it says
 SHARE_OF_LOOP = 10
 BEGIN_AFTER_S = 0.5
+FOUND_PATIENCE_S = 5.0  # the first time a page has to load what draws
 SHOWN_PATIENCE_S = 2.0
 KEPT_TURNS = 30
 
@@ -63,6 +64,7 @@ class TurnViews:
         answer_while_busy(self._widget)
         self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
         self._views: dict[str, TurnView] = {}
+        self.are_absent = False
         self._told = 0
         self._pushing: asyncio.Task[None] | None = None
 
@@ -82,7 +84,7 @@ class TurnViews:
 
         `stop` stops the turn when the button is pressed, `share` tells how full the context is.
         """
-        view = TurnView(turn, page, stop=stop, share=share, changed=self._changed)
+        view = TurnView(turn, page, stop=stop, share=share, pages=self)
         while len(self._views) >= KEPT_TURNS:
             del self._views[next(iter(self._views))]
         self._views[turn.turn_id] = view
@@ -107,6 +109,7 @@ class TurnViews:
 
     async def _here(self, names: list[str]) -> None:
         """Tell places whole to a page that asks for them; None where we know nothing."""
+        self.are_absent = False
         self._push()
         places: dict[str, Any] = dict.fromkeys(names)
         for view in self._views.values():
@@ -124,7 +127,7 @@ class TurnViews:
             self._told += 1
             self._widget.send({"kind": "told", "n": self._told, "places": places})
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         """Hear of news; one task tells the pages of them, not too often."""
         if self._pushing is None or self._pushing.done():
             self._pushing = asyncio.get_running_loop().create_task(self._push_on())
@@ -145,6 +148,16 @@ class TurnViews:
         return bool(places)
 
 
+class Pages(Protocol):
+    """What a turn's view needs of those that show it. `are_absent`: none came when one was due."""
+
+    are_absent: bool
+
+    def changed(self) -> None:
+        """Hear that there is something to tell them."""
+        ...
+
+
 class TurnView:
     """One turn: what has come of it, and what its buttons do. Feed it on the session's loop."""
 
@@ -155,17 +168,18 @@ class TurnView:
         *,
         stop: Callable[[], None],
         share: Callable[[], ContextShare | None],
-        changed: Callable[[], None],
+        pages: Pages,
     ) -> None:
         self.picture = TurnPicture(page.place, time.monotonic)
+        self._pages = pages
         self._turn = turn
         self._page = page
         self._stop = stop
         self._share = share
-        self._changed = changed
         self._model = ""
         self._is_new = False
         self._watching: asyncio.Task[None] | None = None
+        self._watched = asyncio.Event()
         self._questions: dict[int, _Asked] = {}
 
     @property
@@ -222,7 +236,7 @@ class TurnView:
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """Ask with buttons; None where no page shows them in time. A cancel withdraws them."""
-        if not self._page.is_watched:
+        if not await self._is_seen():
             return None
         self._here()
         asked = _Asked(Question(request))
@@ -240,6 +254,18 @@ class TurnView:
             self.picture.drop(number)
             self._doing("tools" if self.picture.running else "waiting")
 
+    async def _is_seen(self) -> bool:
+        """Wait a moment for a page to find the turn, unless none was there the last time."""
+        if self._page.is_watched or self._pages.are_absent:
+            return self._page.is_watched
+        self._here()
+        try:
+            async with asyncio.timeout(FOUND_PATIENCE_S):
+                await self._watched.wait()
+        except TimeoutError:
+            self._pages.are_absent = True
+        return self._page.is_watched
+
     # For the widget.
 
     def news(self) -> dict[str, Any]:
@@ -254,6 +280,7 @@ class TurnView:
         ours = [name for name in names if name in self.places]
         if ours and not self._page.is_watched:
             self._page.is_watched = True
+            self._watched.set()
             self.picture.changes()
             self._is_new = False
         return self.picture.whole(ours)
@@ -305,7 +332,7 @@ class TurnView:
         if status:
             self.picture.set_status(**status)
         self._is_new = True
-        self._changed()
+        self._pages.changed()
 
 
 class _Asked:
@@ -327,6 +354,7 @@ class _Asked:
 
     def take(self, said: Mapping[str, Any]) -> str:
         """Take an answer; give why it can't be taken, "" where it was."""
+        self.is_shown.set()
         if self.answer.done():
             return ""
         match said:

@@ -30,7 +30,7 @@ from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.page import Page
 from agent_magics.notebook.turn_state import ContextShare
 from agent_magics.notebook.turn_view import KEPT_TURNS, TurnView, TurnViews
-from agent_magics.session.loop import run
+from agent_magics.session.loop import background_loop, run
 from agent_magics.session.running import RunningTurn
 
 pytestmark = pytest.mark.req("W4")
@@ -347,6 +347,7 @@ def test_where_no_page_shows_the_question_the_other_way_asks(
     views: TurnViews, told: object, monkeypatch: pytest.MonkeyPatch, *, is_watched: bool
 ) -> None:
     """One channel asks: what was not seen in time is taken back first."""
+    monkeypatch.setattr(turn_view, "FOUND_PATIENCE_S", 0.02)
     monkeypatch.setattr(turn_view, "SHOWN_PATIENCE_S", 0.02)
 
     class Other:
@@ -356,7 +357,7 @@ def test_where_no_page_shows_the_question_the_other_way_asks(
     async def scene(stage: Stage) -> ApprovalAnswer | None:
         if is_watched:
             await stage.seen()
-        turns = LiveTurns(Other())
+        turns = LiveTurns(Other(), background_loop().main)
         turns._views = views
         answer = await turns.ask(REQUEST)
         assert stage.view._questions == {}
@@ -364,6 +365,29 @@ def test_where_no_page_shows_the_question_the_other_way_asks(
         return answer
 
     assert play(views, scene) == ApprovalAnswer(word="no", reason="by stdin")
+
+
+@pytest.mark.req("N8")
+def test_a_turn_that_is_asked_about_before_it_is_shown_waits(
+    views: TurnViews, told: object
+) -> None:
+    """A quick model calls a tool while the cell still makes its view."""
+
+    class Nobody:
+        async def ask(self, request: ApprovalRequest) -> None:
+            raise AssertionError(request)
+
+    async def scene() -> ApprovalAnswer | None:
+        turns = LiveTurns(Nobody(), background_loop().main)
+        asking = asyncio.ensure_future(turns.ask(REQUEST))
+        turns._views = views
+        stage = Stage(views)
+        await stage.seen()
+        await _until(lambda: bool(stage.view._questions))
+        stage.press("answer", id=1, word="yes")
+        return await asking
+
+    assert run(scene()) == ApprovalAnswer(word="yes")
 
 
 @pytest.mark.req("N7", "N8")

@@ -282,7 +282,7 @@ def test_a_button_interrupts_as_sigint_does(loop: SessionLoop) -> None:
 
     async def scene() -> None:
         loop.main.interrupt()
-        while not told:
+        while not told:  # noqa: ASYNC110 - a signal handler tells
             await asyncio.sleep(0.01)
 
     loop.main.interrupt()  # nobody waits

@@ -306,11 +306,15 @@ test("an output that is rendered anew goes on with what stood in it", () => {
   assert.ok(!isStill(after));
 });
 
-test("a question that is drawn is said to be", () => {
-  const { kernel } = living(place("a"));
+test("a question that is drawn is said to be, once, in whichever turn", () => {
+  const { kernel } = living(place("a"), place("b"));
   kernel.tell(told(1, { a: { whole: true, items: [asked], status: status("asking") } }));
   kernel.tell(told(2, { a: { status: status("asking", { hint: "x" }) } }));
-  assert.deepEqual(kernel.sent.filter(({ kind }) => kind === "shown"), [{ kind: "shown", id: 9, place: "a" }]);
+  kernel.tell(told(3, { b: { whole: true, items: [asked], status: status("asking") } }));
+  assert.deepEqual(kernel.sent.filter(({ kind }) => kind === "shown"), [
+    { kind: "shown", id: 9, place: "a" },
+    { kind: "shown", id: 9, place: "b" },
+  ]);
 });
 
 test("a question in an output that isn't in the page is not", () => {
@@ -335,4 +339,6 @@ test("when the kernel is gone the saved output is seen", () => {
   assert.equal(output.children.length, 1);
   assert.ok(isStill(output));
   assert.equal(kernel.listeners.size, 0);
+  mock.timers.tick(60_000);
+  assert.equal(output.children.length, 1);
 });

@@ -37,7 +37,9 @@ function kernelOf(model) {
 function follow(model, see, leave) {
   const outputs = document.getElementsByClassName(model.get("anchor"));
   const kernel = kernelOf(model);
+  let isOver = false;
   const look = () => {
+    if (isOver) return;
     if (kernelOf(model) !== kernel) {
       end();
       return;
@@ -46,6 +48,7 @@ function follow(model, see, leave) {
   };
   const page = new MutationObserver(look);
   const end = () => {
+    isOver = true;
     page.disconnect();
     model.off("comm_live_update", end);
     leave();

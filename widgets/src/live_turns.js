@@ -108,8 +108,8 @@ export function liveTurns(view) {
       found.draw ??= view(found.root, { markdown, send: (message) => model.send({ ...message, place: name }) });
       found.draw(place);
       for (const item of place.items.values()) {
-        if (item.kind !== "question" || shown.has(item.id)) continue;
-        shown.add(item.id);
+        if (item.kind !== "question" || shown.has(`${name} ${item.id}`)) continue;
+        shown.add(`${name} ${item.id}`);
         model.send({ kind: "shown", id: item.id, place: name });
       }
     };

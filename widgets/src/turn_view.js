@@ -247,6 +247,11 @@ function question({ make, send }, item) {
   edit.hidden = true;
   edit.setAttribute("aria-label", "what will run, to be changed");
   edit.setAttribute("spellcheck", "false");
+  edit.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.ctrlKey || event.metaKey || event.isComposing) return;
+    event.preventDefault(); // JupyterLab lets no Enter begin a line in a cell's output
+    edit.setRangeText("\n", edit.selectionStart, edit.selectionEnd, "end");
+  });
   const buttons = make("div", "buttons");
   const notice = make("p", "notice");
   notice.setAttribute("role", "status");
