@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     appending,
     dispatching,
+    exploring,
     fanning,
     growing,
     keeping,
@@ -34,7 +35,7 @@ BENCHMARKS = {
     "show": showing.rows,
     "stream": streaming.rows,
 }
-TABLES = {"facts": keeping.table, "speed": reading.table}
+TABLES = {"explore": exploring.table, "facts": keeping.table, "speed": reading.table}
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ const GRID_STYLE = `
   background: var(--jp-layout-color2, Canvas); border-bottom: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5)); }
 .am-ledger .am-ledger__row--head .am-ledger__cell { font-weight: 600; }
 .am-ledger .am-ledger__space { position: relative; }
-.am-ledger .am-ledger__row--event { position: absolute; left: 0; right: 0; top: 0; height: ${ROW_PX}px; cursor: pointer;
+.am-ledger .am-ledger__row--event { position: absolute; left: 0; right: 0; top: 0; height: ${ROW_PX}px; contain: strict; cursor: pointer;
   border-bottom: 1px solid var(--jp-border-color3, rgba(128, 128, 128, .15)); }
 .am-ledger .am-ledger__row--event:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .12)); }
 .am-ledger .am-ledger__row--event[aria-selected="true"] { background: var(--jp-layout-color2, rgba(128, 128, 128, .2));
