@@ -37,8 +37,8 @@ class LiveTurns:
             # anywidget takes a moment to import, and terminals never need it.
             from agent_magics.notebook.turn_view import TurnViews  # noqa: PLC0415
 
-            self._views = TurnViews()
             self._new_pages = NewPages(getattr(get_ipython(), "kernel", None))
+            self._views = TurnViews(on_answered=self._new_pages.stay_busy)
         return self._views
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:

@@ -39,6 +39,15 @@ class NewPages:
             self._usual: Callable[[Any], Awaitable[None]] = kernel.shell_channel_thread_main
             self._receive_by(self._received)
 
+    def stay_busy(self) -> None:
+        """Tell pages that the kernel is busy, where a cell waits.
+
+        What they show is the last state that was told, of whichever subshell it was; each message
+        that is answered says that the kernel is idle.
+        """
+        if self._is_known and background_loop().main.is_waited_on:
+            self._kernel._publish_status("busy", "shell")  # noqa: SLF001 - see above
+
     def close(self) -> None:
         """Let the kernel receive as it did."""
         if self._is_known:

@@ -15,6 +15,7 @@ import msgspec
 
 from agent_magics.core.messages import Value
 from agent_magics.core.turns import ToolEnded, ToolStarted
+from agent_magics.notebook.approval import visible
 from agent_magics.notebook.markdown import safe_markdown, settled
 from agent_magics.notebook.page import without_controls
 
@@ -140,7 +141,7 @@ class _Call:
         self.number = number
         self.name = started.tool_name
         self.is_whole = False
-        self._line = line
+        self._line = visible(line)
         self._arguments = [(name, _shown(value)) for name, value in started.arguments.items()]
         self._phase: CallPhase = "running"
         self._said = ""
@@ -402,5 +403,6 @@ def _difference(old: str, new: str) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
+    """Write an argument so that what ran is what is read."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return without_controls(text)
+    return visible(without_controls(text))

@@ -42,6 +42,7 @@ SHARE_OF_LOOP = 10
 BEGIN_AFTER_S = 0.5
 FOUND_PATIENCE_S = 5.0  # the first time a page has to load what draws
 SHOWN_PATIENCE_S = 2.0
+ANSWERED_AFTER_S = 0.05
 KEPT_TURNS = 30
 
 
@@ -59,7 +60,8 @@ class TurnViews:
     are remembered, so that a page that is loaded again draws them as they were.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_answered: Callable[[], None] = lambda: None) -> None:
+        self._on_answered = on_answered
         self._widget = TurnWidget(anchor=new_anchor())
         answer_while_busy(self._widget)
         self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
@@ -116,11 +118,17 @@ class TurnViews:
             found = view.seen(names)
             places.update(found)
         self._tell(places)
+        self._answered()
 
     async def _pressed(self, place: str, said: Mapping[str, Any]) -> None:
         for view in self._views.values():
             if place in view.places:
                 view.pressed(said)
+        self._answered()
+
+    def _answered(self) -> None:
+        """Tell of a message that was answered, once its subshell is done with it."""
+        asyncio.get_running_loop().call_later(ANSWERED_AFTER_S, self._on_answered)
 
     def _tell(self, places: dict[str, Any]) -> None:
         if places:

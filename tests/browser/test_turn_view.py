@@ -28,6 +28,9 @@ OPEN = """async () => {
   panel.content.activeCellIndex = last;
   await panel.content.scrollToItem(last);
 }"""
+IDLE = """() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status
+  === 'idle'"""
+BUSY = IDLE.replace("idle", "busy")
 CAUSE = "print(agent_magics.current().history()[-1].payload.cause)"
 PAUSE_S = 15 if SHOTS else 3  # four pictures take a while
 WORDS = " ".join(f"word{number}" for number in range(600))
@@ -148,6 +151,7 @@ def test_the_stop_button_stops_the_turn(notebook: Notebook) -> None:
     notebook.let_say(SLOW)
     running = notebook.lab.begin("%agent go on and on")
     notebook.until_said("word3")
+    notebook.until(BUSY)
     notebook.shoot("answer")
     notebook.click(STOP)
     notebook.lab.end(running)
@@ -303,8 +307,6 @@ CONTRAST = """() => {
   const faint = texts.filter(node => ratio(node) < 4.5);
   return [texts.length, faint.map(node => [node.className, node.innerText.slice(0, 30)])];
 }"""
-IDLE = """() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status
-  === 'idle'"""
 
 
 def test_everything_can_be_read_in_both_themes(notebook: Notebook) -> None:

@@ -220,6 +220,16 @@ def test_the_wait_is_counted_from_its_begin() -> None:
     assert picture.changes()["p"]["status"]["waited_s"] == 0.0
 
 
+def test_arguments_read_as_they_ran() -> None:
+    """What nobody sees, or what reorders what is seen, is written by its code."""
+    picture = TurnPicture("p", Clock())
+    picture.begin_call(started(code="x = '\u202e'\n\ty"), "run_python(\u202e)")
+    (call,) = picture.changes()["p"]["items"]
+    ((_, code),) = call["arguments"]
+    assert code == "x = '\\u202e'\n\ty"
+    assert call["line"] == "run_python(\\u202e)"
+
+
 def test_what_could_steer_a_terminal_is_left_out() -> None:
     """As in the saved output: control characters of the model's and of tools'."""
     picture = TurnPicture("p", Clock())

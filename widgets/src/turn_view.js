@@ -42,7 +42,7 @@ const TURN_STYLE = `
   font: var(--jp-code-font-size, 13px)/1.4 var(--jp-code-font-family, monospace); color: inherit;
   border: 1px solid var(--jp-border-color2, rgba(128, 128, 128, .35)); background: var(--jp-cell-editor-background, transparent); }
 .am-turn .am-turn__thoughts { white-space: pre-wrap; unicode-bidi: plaintext; max-height: 320px; overflow: auto;
-  color: var(--jp-ui-font-color2, inherit); }
+  margin-bottom: 6px; color: var(--jp-ui-font-color2, inherit); }
 .am-turn p.am-turn__note { margin: 4px 0; font-style: italic; unicode-bidi: plaintext; }
 .am-turn .am-turn__question { margin: 8px 0; padding: 8px 10px; border-radius: 4px;
   border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5));
@@ -54,7 +54,7 @@ const TURN_STYLE = `
   font: var(--jp-code-font-size, 13px)/1.4 var(--jp-code-font-family, monospace);
   color: inherit; background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5)); }
 .am-turn .am-turn__buttons { display: flex; flex-wrap: wrap; gap: 6px; margin-top: 6px; }
-.am-turn button.am-turn__button { font: inherit; color: inherit; cursor: pointer; padding: 3px 12px; border-radius: 3px;
+.am-turn button.am-turn__button { font: inherit; color: var(--jp-ui-font-color1, inherit); cursor: pointer; padding: 3px 12px; border-radius: 3px;
   border: 1px solid var(--jp-border-color0, rgba(128, 128, 128, .7)); background: var(--jp-layout-color1, transparent); }
 .am-turn button.am-turn__button:hover:enabled { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
 .am-turn button.am-turn__button:disabled { cursor: default; color: var(--jp-ui-font-color2, GrayText); border-style: dashed; }
