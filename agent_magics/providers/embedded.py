@@ -28,6 +28,8 @@ EMBEDDED = "embedded"
 IDLE_S = 15 * 60.0
 START_S = 120.0
 STOP_S = 2.0
+# It may lose the thread and repeat itself for as long as its window has room, which takes minutes.
+DEMO_ANSWER_TOKENS = 768
 # Requests queue behind each other, and a full window takes a slow machine minutes to read.
 TIMEOUTS = Timeouts(first_token_s=900.0, between_tokens_s=120.0)
 _SCRIPT = Path(__file__).with_name("embedded_server.py")
@@ -114,7 +116,8 @@ class EmbeddedProvider:
     """The model in a GGUF file, served by a process that starts at the first request.
 
     `n_ctx`: its window in tokens. The demo model's own template drops tools in silence, so they
-    are left out of its requests (`has_tools`). `weights` None: they are looked for at each use,
+    are left out of its requests (`has_tools`), and it ends an answer whose length nobody limited
+    after `DEMO_ANSWER_TOKENS`. `weights` None: they are looked for at each use,
     and a request without them says how to pull them.
     """
 
@@ -167,6 +170,7 @@ class EmbeddedProvider:
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`); a dead server is started again."""
         is_second = False
+        request = self._limited(request)
         closings = self._closings
         while True:
             server, client = await asyncio.to_thread(self._ready, closings)
@@ -193,6 +197,12 @@ class EmbeddedProvider:
             await client.aclose()
         if server is not None:
             await asyncio.to_thread(server.stop)
+
+    def _limited(self, request: ChatRequest) -> ChatRequest:
+        if not self._info.is_demo or request.params.max_tokens is not None:
+            return request
+        params = msgspec.structs.replace(request.params, max_tokens=DEMO_ANSWER_TOKENS)
+        return msgspec.structs.replace(request, params=params)
 
     def _ready(self, closings: int) -> tuple[EmbeddedServer, OpenAICompatible]:
         with self._lock:

@@ -19,6 +19,7 @@ import pytest
 from agent_magics.core.chat import TextDelta, ToolDefinition
 from agent_magics.core.errors import ContextOverflow, ProviderError
 from agent_magics.core.slots import ModelParams
+from agent_magics.providers import embedded
 from agent_magics.providers.embedded import EmbeddedProvider
 from agent_magics.providers.openai import OpenAICompatible
 from agent_magics.providers.servers import server
@@ -110,6 +111,18 @@ def test_running_into_the_wall_is_a_length(weights: Path) -> None:
         await provider.aclose()
 
     asyncio.run(run())
+
+
+def test_a_lost_thread_ends(provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that nobody limited is limited for the demo model; the asker's own limit holds."""
+    monkeypatch.setattr(embedded, "DEMO_ANSWER_TOKENS", 4)
+    question = "Count from one to a hundred in words."
+    for params, most in ((ModelParams(temperature=0.0), 4), (SHORT, 8)):
+        answer = asyncio.run(gather(provider, ask(question, params=params)))
+        assert answer.end == "length"
+        assert answer.done
+        assert answer.done.usage
+        assert answer.done.usage.output_tokens == most
 
 
 @pytest.mark.req("P5")
