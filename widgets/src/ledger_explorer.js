@@ -33,7 +33,7 @@ const LEDGER_STYLE = `
 .am-ledger .am-ledger__facts { flex: 1 1 14em; overflow-wrap: anywhere; unicode-bidi: plaintext; font-variant-numeric: tabular-nums; }
 .am-ledger p.am-ledger__label { margin: 8px 0 2px; font-size: .9em; color: var(--jp-ui-font-color2, inherit); overflow-wrap: anywhere; }
 .am-ledger pre.am-ledger__text { margin: 0; padding: 6px 8px; max-height: 360px; overflow: auto; border-radius: 3px;
-  white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; color: inherit;
+  white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; unicode-bidi: plaintext; color: inherit;
   font: var(--jp-code-font-size, 13px)/1.4 var(--jp-code-font-family, monospace);
   border: 1px solid var(--jp-border-color2, rgba(128, 128, 128, .35)); background: var(--jp-cell-editor-background, transparent); }
 .am-ledger button.am-ledger__button { font: inherit; color: inherit; cursor: pointer; padding: 2px 10px; border-radius: 3px;
