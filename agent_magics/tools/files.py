@@ -68,32 +68,62 @@ def file_tools(rules: FileRules) -> tuple[FunctionTool[..., Any], ...]:
         """Find lines that hold a text (no regular expression; case is ignored) in files."""
         return _answered(lambda: _search(rules, text, glob, folder))
 
-    @tool(mutating=True, thread=True, preview=lambda given: write_preview(rules.folder(), given))
+    writing = _Writing(rules.folder)
+
+    @tool(mutating=True, thread=True, preview=writing.preview)
     def write_file(path: str, content: str) -> ToolOutput:
         """Write a whole text file (UTF-8) under the notebook's folder; notebooks can't be written.
 
         To add a cell to the notebook use add_cell_below.
         """
-        return _answered(lambda: _write(rules.folder(), path, content))
+        return _answered(lambda: writing.write(path, content))
 
     return list_files, read_file, search_files, write_file
 
 
-def write_preview(folder: Folder, given: dict[str, Any]) -> str:
-    """Say what `write_file` will do: a diff where there is such a file, else the whole content."""
-    path, content = str(given.get("path", "")), str(given.get("content", ""))
-    try:
+class _Writing:
+    """Writes files, but not over what a person didn't see when it was asked (N8)."""
+
+    def __init__(self, folder: Callable[[], Folder]) -> None:
+        self._folder = folder
+        self._seen: dict[str, str | None] = {}
+
+    def preview(self, given: dict[str, Any]) -> str:
+        """Say what a call will do: a diff where there is such a file, else the whole content."""
+        path, content = str(given.get("path", "")), str(given.get("content", ""))
+        folder = self._folder()
+        try:
+            place = _writable(folder, path, content)
+            before = _text_before(folder, place)
+        except (InputValidation, OSError) as error:
+            return f"{path}\n{content}\n[it will fail: {_sentence(error)}]"
+        self._seen[place.shown] = before
+        return _change(place.shown, before, content)
+
+    def write(self, path: str, content: str) -> str:
+        """Write the file whole; say what it replaced."""
+        folder = self._folder()
         place = _writable(folder, path, content)
         before = _text_before(folder, place)
-    except (InputValidation, OSError) as error:
-        return f"{path}\n{content}\n[it will fail: {_sentence(error)}]"
+        if self._seen.pop(place.shown, before) != before:
+            raise InputValidation(
+                f'"{place.shown}" was changed after the question was asked; nothing was written.'
+                " Read it again."
+            )
+        data = clean_text(content).encode()
+        folder.write(place, data)
+        told = f"wrote {place.shown}: {len(content.splitlines()):,} lines, {len(data):,} bytes"
+        return told if before is None else f"{told}, in place of {len(before.splitlines()):,} lines"
+
+
+def _change(name: str, before: str | None, content: str) -> str:
     if before is None:
-        return f"{place.shown} (new)\n{content}"
+        return f"{name} (new)\n{content}"
     old, new = before.splitlines(), content.splitlines()
     if len(old) + len(new) > MAX_DIFFED_LINES:
-        return f"{place.shown} (replaces all of its {len(old):,} lines)\n{content}"
+        return f"{name} (replaces all of its {len(old):,} lines)\n{content}"
     diff = list(difflib.unified_diff(old, new, lineterm=""))[2:]
-    return "\n".join([f"{place.shown} (changed)", *(diff or ["[no change]"])])
+    return "\n".join([f"{name} (changed)", *(diff or ["[no change]"])])
 
 
 def _answered(work: Callable[[], str]) -> ToolOutput:
@@ -202,15 +232,6 @@ def _around(line: str, at: int) -> str:
     start = max(0, at - MAX_FOUND_CHARACTERS // 2)
     shown = line[start : start + MAX_FOUND_CHARACTERS].strip()
     return f"{'…' if start else ''}{shown}{'…' if len(line) > start + MAX_FOUND_CHARACTERS else ''}"
-
-
-def _write(folder: Folder, path: str, content: str) -> str:
-    place = _writable(folder, path, content)
-    before = _text_before(folder, place)
-    data = clean_text(content).encode()
-    folder.write(place, data)
-    told = f"wrote {place.shown}: {len(content.splitlines()):,} lines, {len(data):,} bytes"
-    return told if before is None else f"{told}, in place of {len(before.splitlines()):,} lines"
 
 
 def _readable(rules: FileRules) -> Folder:

@@ -354,6 +354,28 @@ def test_the_preview_shows_what_will_change(work: Work) -> None:
     assert preview("x.txt", "n\n" * 3_000).startswith("x.txt (replaces all of its 3 lines)\nn\n")
 
 
+def test_what_came_while_it_was_asked_is_not_overwritten(work: Work) -> None:
+    """An edit of the person's own, or a file that wasn't there when the question was shown."""
+    path = work.root / "x.txt"
+    preview = work.tools["write_file"].preview
+    assert preview is not None
+    for before in (None, "a\n"):
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_text(before)
+        preview({"path": "x.txt", "content": "b"})
+        path.write_text("mine")
+        said = work.refused("write_file", path="./x.txt", content="b")
+        assert said == (
+            '"x.txt" was changed after the question was asked; nothing was written. Read it again.'
+        )
+        assert path.read_text() == "mine"
+    preview({"path": "x.txt", "content": "c"})
+    assert work.told("write_file", path="x.txt", content="c").startswith("wrote x.txt")
+    path.write_text("mine")
+    assert work.told("write_file", path="x.txt", content="d").startswith("wrote x.txt")
+
+
 @pytest.mark.req("dec56")
 def test_contents_may_be_kept_here(work: Work) -> None:
     """Where values aren't shared, names of files are, and nothing of what they hold."""
