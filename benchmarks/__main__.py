@@ -20,6 +20,7 @@ from benchmarks import (
     reading,
     showing,
     streaming,
+    watching,
 )
 from benchmarks.table import Row, render
 
@@ -35,7 +36,12 @@ BENCHMARKS = {
     "show": showing.rows,
     "stream": streaming.rows,
 }
-TABLES = {"explore": exploring.table, "facts": keeping.table, "speed": reading.table}
+TABLES = {
+    "explore": exploring.table,
+    "facts": keeping.table,
+    "speed": reading.table,
+    "watch": watching.table,
+}
 
 
 def main() -> None:

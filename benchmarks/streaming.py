@@ -31,7 +31,7 @@ for number in range(1, {DELTAS} + 1):
 def rows(folder: Path) -> list[Row]:
     """Ask with somebody there, with nobody there, and redraw at every delta, in turns."""
     streamed, once, each = [], [], []
-    with _kernel(folder) as client:
+    with kernel(folder) as client:
         _execute(client, "%load_ext agent_magics")
         script = str(_script(folder))
         _execute(client, f"%config AgentMagics.model = {f'scripted:{script}'!r}")
@@ -55,7 +55,8 @@ def _script(folder: Path) -> Path:
 
 
 @contextmanager
-def _kernel(folder: Path) -> Iterator[BlockingKernelClient]:
+def kernel(folder: Path) -> Iterator[BlockingKernelClient]:
+    """Run a kernel with its store in a folder."""
     environment = os.environ | {
         "AGENT_MAGICS_STORE": str(folder / "ledger.db"),
         "IPYTHONDIR": str(folder / "ipython"),

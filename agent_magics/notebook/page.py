@@ -157,8 +157,9 @@ class Page:
         return any(isinstance(part, str) for output in self._outputs for part in output.parts)
 
     def hint(self, sentence: str) -> None:
-        self._hint = sentence
-        self._changed()
+        if sentence != self._hint:
+            self._hint = sentence
+            self._changed()
 
     @property
     def is_in_the_way(self) -> bool:

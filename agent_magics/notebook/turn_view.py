@@ -40,6 +40,7 @@ from agent_magics.settings import shown_model
 SEND_INTERVAL_S = 1 / 15  # a message costs about 1 KB beside what it says
 SHARE_OF_LOOP = 10
 BEGIN_AFTER_S = 0.5
+QUIET_S = 2.0  # decision 58; a page that draws counts by itself
 FOUND_PATIENCE_S = 5.0  # the first time a page has to load what draws
 SHOWN_PATIENCE_S = 2.0
 ANSWERED_AFTER_S = 0.05
@@ -187,6 +188,7 @@ class TurnView:
         self._model = ""
         self._is_new = False
         self._watching: asyncio.Task[None] | None = None
+        self._quiet: asyncio.TimerHandle | None = None
         self._watched = asyncio.Event()
         self._questions: dict[int, _Asked] = {}
 
@@ -238,6 +240,8 @@ class TurnView:
         """Show that it has ended; `last` stands under the answer."""
         if self._watching:
             self._watching.cancel()
+        if self._quiet:
+            self._quiet.cancel()
         if not self.is_worth_keeping:
             self._page.drop_anchor()
         self._news(phase="ended", about="", hint="", last=last)
@@ -333,8 +337,20 @@ class TurnView:
         about = ", ".join(self.picture.running)
         if phase in ("waiting", "thinking", "answering"):
             about = self._model
+        self._wait_quietly(phase)
         context = {"context": self._share()} if shares else {}
         self._news(phase=phase, about=about, hint="", **context)
+
+    def _wait_quietly(self, phase: Phase) -> None:
+        """Where nothing is drawn, say in the saved output's place what is waited for."""
+        if self._quiet:
+            self._quiet.cancel()
+            self._page.hint("")
+        self._quiet = None
+        if phase == "waiting" and not self._page.is_watched:
+            sentence = f"waiting for {self._model}"
+            loop = asyncio.get_running_loop()
+            self._quiet = loop.call_later(QUIET_S, self._page.hint, sentence)
 
     def _news(self, **status: Any) -> None:
         if status:

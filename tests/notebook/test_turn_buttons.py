@@ -150,6 +150,16 @@ def test_the_stop_button_reaches_code_that_runs(page: Page) -> None:
     assert time.monotonic() - began < 10
 
 
+def test_a_turn_behind_is_stopped_by_its_button(page: Page) -> None:
+    """Its cell has ended, and others may run."""
+    page.let_say(SLOW)
+    page.start("%agent --background go on and on")
+    page.told("answering")
+    page.press("stop")
+    page.told("ended")
+    assert page.one.ok(CAUSE) == "stopped\n"
+
+
 @pytest.mark.req("N8", "dec55")
 @pytest.mark.parametrize(("word", "value"), [("yes", "2\n"), ("no", "1\n")])
 def test_a_question_is_answered_by_a_button(page: Page, word: str, value: str) -> None:

@@ -258,6 +258,24 @@ def test_a_wait_is_shown_after_a_moment(views: TurnViews, outputs: list[dict[str
     assert outputs[0]["data"]["text/plain"] == ""
 
 
+@pytest.mark.req("dec58")
+def test_where_nothing_is_drawn_the_output_says_what_is_waited_for(
+    views: TurnViews, outputs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet mark, gone with what comes."""
+    monkeypatch.setattr(turn_view, "QUIET_S", 0.02)
+
+    async def scene(stage: Stage) -> None:
+        stage.feed(TurnStarted(model="gpt-x", turn_index=1))
+        await _until(lambda: bool(outputs))
+        assert outputs[0]["data"]["text/plain"] == "waiting for gpt-x"
+        stage.feed(CALL[0])
+        stage.end()
+
+    play(views, scene)
+    assert "waiting" not in outputs[-1]["data"]["text/plain"]
+
+
 def test_stop_stops_a_turn_that_runs(views: TurnViews, told: object) -> None:
     """And none that has ended."""
 
