@@ -38,6 +38,7 @@ from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Trigger
 from agent_magics.session.gate import Approvals
 from agent_magics.session.hooks import HookScope, called_from_hook
+from agent_magics.session.listing import Listing
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.memory_tools import memory_tools
 from agent_magics.session.mirror import Mirror, is_static
@@ -63,6 +64,7 @@ class Desk:
         self.parts = parts
         self.recorder = recorder
         self.mirror: Mirror = recorder.mirror
+        self.listing = Listing(self.mirror)
         self.models = Models(parts.registry, parts.config.models)
         self.memory = SessionMemory(recorder, self.check_open)
         aside = Aside(recorder=recorder, clock=parts.clock, config=parts.config)

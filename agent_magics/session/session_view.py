@@ -19,7 +19,6 @@ from agent_magics.dataframes.frames import Frames
 from agent_magics.session.cells import slot_of_cell
 from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.desk import Desk
-from agent_magics.session.listing import list_metas
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.rebuilding import Rebuilt, rebuild
@@ -72,7 +71,7 @@ class SessionView:
 
     def list_slots(self) -> tuple[SlotMeta, ...]:
         """Describe the slots, oldest first (S8)."""
-        return self._read(lambda: list_metas(self._desk.mirror, self._desk.running_ids()))
+        return self._read(lambda: self._desk.listing.metas(self._desk.running_ids()))
 
     def slot_config(self, slot: str | None = None) -> SlotConfig:
         """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""

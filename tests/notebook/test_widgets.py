@@ -27,6 +27,9 @@ class Session(Churn):
     def foreseen_compaction(self, _slot: str | None = None) -> None:
         """Nothing could be freed."""
 
+    def request_of(self, _seq: int) -> None:
+        """No event belongs to a request here."""
+
     async def nothing(self, *_: object, **__: object) -> None:
         """Nobody clicks here."""
 

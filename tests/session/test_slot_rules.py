@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_magics.context.projection import Projection, project
+from agent_magics.context.view import View
 from agent_magics.core.errors import (
     InputValidation,
     SlotAlreadyExists,
@@ -24,6 +26,7 @@ from agent_magics.core.slots import (
     Static,
 )
 from agent_magics.core.turns import ToolStarted
+from agent_magics.session import listing
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 
@@ -49,6 +52,38 @@ async def talk(session: Session, *prompts: str, slot: str | None = None) -> None
 
 
 # Beyond the seed's names
+
+
+@pytest.mark.req("S8")
+def test_a_slot_in_which_nothing_happened_is_not_counted_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Views ask for the list at each change; a long notebook with many slots must not feel it."""
+    counted: list[str] = []
+
+    def counting(view: View, **rest: Any) -> Projection:
+        counted.append(view.slot_uid)
+        return project(view, **rest)
+
+    async def scene() -> None:
+        session = await bench.session("one", "two", "three")
+        await talk(session, "q")
+        await session.derive_slot("side", "default")
+        await session.derive_slot("other", "side")
+        uids = {slot.slot_id: slot.uid for slot in session.list_slots()}
+        monkeypatch.setattr(listing, "project", counting)
+        await talk(session, "r", slot="side")
+        after = {slot.slot_id: slot for slot in session.list_slots()}
+        assert counted == [uids["side"]]
+        assert [after[name].turns for name in ("default", "side", "other")] == [1, 1, 0]
+        await session.rename_slot("side", "aside")
+        await session.switch_slot("other")
+        described = {slot.slot_id: slot for slot in session.list_slots()}
+        assert [slot.parent_id for slot in described.values()] == [None, "default", "aside"]
+        assert [name for name, slot in described.items() if slot.is_current] == ["other"]
+        assert described["aside"].tokens == after["side"].tokens
+
+    asyncio.run(scene())
 
 
 @pytest.mark.req("S4")
