@@ -111,6 +111,18 @@ def test_everything_is_done_by_keyboard(lab: Lab) -> None:
 
 
 @pytest.mark.req("W1")
+def test_keys_pressed_in_the_view_are_no_commands_of_the_notebook(lab: Lab) -> None:
+    """With the focus on a tab or a button, neither x nor d d takes a cell away."""
+    count = "document.querySelectorAll('.jp-Cell').length"
+    before = lab.do(lab.page.evaluate(count))
+    for place in (tab("default"), ".am-tabs__button:text-is('Mode…') >> visible=true"):
+        lab.do(lab.page.focus(place))
+        press(lab, "x", "d", "d")
+        lab.do(lab.page.wait_for_timeout(300))
+        assert lab.do(lab.page.evaluate(count)) == before
+
+
+@pytest.mark.req("W1")
 def test_a_mode_is_set_in_the_view(lab: Lab) -> None:
     """The choice is sent with its number, and the kernel has it."""
     lab.do(lab.page.focus(tab("option-b")))

@@ -124,7 +124,8 @@ class Tabs {
     style.textContent = STYLE;
     const box = this.make("div", "box");
     box.className = "am-tabs";
-    box.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's keys stay out
+    // JupyterLab looks for it on what has the focus; without it x cuts the cell.
+    box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
     box.append(this.head, this.list, this.bar, this.form, said);
     root.style.setProperty("container-type", "inline-size");
     root.replaceChildren(style, box);

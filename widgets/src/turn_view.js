@@ -117,7 +117,8 @@ export function turnView(root, options) {
   style.textContent = TURN_STYLE;
   const box = make("div", "box");
   box.className = "am-turn";
-  box.setAttribute("data-lm-suppress-shortcuts", "true"); // Lumino's: keys in here are ours
+  // JupyterLab looks for it on what has the focus; without it x cuts the cell.
+  box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
   const list = make("div", "items");
   const bar = turnBar(context, now);
   box.append(list, bar.node);
