@@ -7,6 +7,7 @@ again when it is opened.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from IPython import get_ipython
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from agent_magics.notebook.turn_view import TurnView, TurnViews
 
 
+_DRAWS = "agent_magics.notebook.turn_view"
+
+
 class LiveTurns:
     """Implements `core.ports.Approver`, by the views of one kernel's turns."""
 
@@ -29,12 +33,17 @@ class LiveTurns:
         self._views: TurnViews | None = None
         self._new_pages: NewPages | None = None
 
+    def prepare(self) -> None:
+        """Import what draws, where it will be asked for: that takes a moment; from any thread."""
+        if in_kernel() and somebody_there():
+            import_module(_DRAWS)
+
     def views(self) -> TurnViews | None:
         """Give what draws turns; None where nobody could see it. Call it on the main thread."""
         if not (in_kernel() and somebody_there()):
             return None
         if self._views is None:
-            # anywidget takes a moment to import, and terminals never need it.
+            # anywidget is heavy, and terminals never need it.
             from agent_magics.notebook.turn_view import TurnViews  # noqa: PLC0415
 
             self._new_pages = NewPages(getattr(get_ipython(), "kernel", None))

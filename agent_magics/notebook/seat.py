@@ -270,6 +270,7 @@ class Seat:
             # The engine, its store and its providers are heavy: they come with the first use.
             # Not on the loop: an interrupt would wait for them.
             await asyncio.to_thread(_import_engine)
+            await asyncio.to_thread(self.live_turns.prepare)
             from agent_magics.ledger.memories import SqlMemoryStore  # noqa: PLC0415
             from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
             from agent_magics.notebook.kernel_tools.offered import offer_kernel  # noqa: PLC0415

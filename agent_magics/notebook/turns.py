@@ -98,11 +98,16 @@ def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None])
 
 def _display_of(seat: Seat, turn: RunningTurn, stop: Callable[[], None]) -> AnswerDisplay:
     """Make the display of a turn; where a page may draw it live, `stop` is what its button does."""
-    views = seat.live_turns.views()
-    if views is None:
-        return AnswerDisplay()
-    page = Page(is_live=True, anchor=views.anchor)
-    return AnswerDisplay(page, views.open(turn, page, stop=stop, share=lambda: _share(seat, turn)))
+    try:
+        views = seat.live_turns.views()
+        if views is None:
+            return AnswerDisplay()
+        page = Page(is_live=True, anchor=views.anchor)
+        view = views.open(turn, page, stop=stop, share=lambda: _share(seat, turn))
+        return AnswerDisplay(page, view)
+    except BaseException:  # interrupted: the turn runs already
+        turn.cancel()
+        raise
 
 
 def _share(seat: Seat, turn: RunningTurn) -> ContextShare | None:

@@ -114,9 +114,7 @@ def test_a_click_goes_to_the_slot(environ: dict[str, str]) -> None:
         click("gone")
         notice = "from agent_magics.notebook.magics import loaded\nimport time\n"
         notice += "tabs = loaded(get_ipython()).seat.views().tabs()\n"
-        notice += (
-            "for _ in range(100):\n    time.sleep(0.05 * (not tabs.notice))\nprint(tabs.notice)"
-        )
+        notice += "while not tabs.notice:\n    time.sleep(0.05)\nprint(tabs.notice['text'])"
         assert one.ok(notice).startswith('Nothing called "gone".')
 
 
@@ -145,7 +143,7 @@ def test_the_interrupt_button_keeps_what_was_said(environ: dict[str, str], tmp_p
         message_id = one.start("%agent slowly")
         while True:
             message = one.client.get_iopub_msg(timeout=60)
-            if "one" in str(message["content"].get("data", "")):
+            if "one" in message["content"].get("data", {}).get("text/plain", ""):
                 break
         one.interrupt()
         stopped = one.finish(message_id)
