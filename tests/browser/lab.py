@@ -81,6 +81,8 @@ RESTART = """async () => {
 THEME = """async (theme) => {
   await window.jupyterapp.commands.execute('apputils:change-theme', {theme});
 }"""
+THEME_MS = 20_000
+THEMES = ("JupyterLab Dark", "JupyterLab Light")
 
 
 class Lab:
@@ -119,11 +121,22 @@ class Lab:
         return "".join(_plain(output) for output in self.run(source)["outputs"])
 
     def shoot(self, name: str, selector: str) -> None:
-        """Scroll to a view and keep a picture of it in the folder of `AGENT_MAGICS_SHOTS`."""
-        if SHOTS:
-            self.do(asyncio.sleep(1))  # the theme's own splash
+        """Keep pictures of a view in the dark and the light theme in `AGENT_MAGICS_SHOTS`."""
+        if not SHOTS:
+            return
+        for theme in THEMES:
+            self.wear(theme)
             self.do(self.page.locator(selector).first.scroll_into_view_if_needed())
-            self.do(self.page.screenshot(path=str(Path(SHOTS, f"{name}.png"))))
+            self.do(self.page.screenshot(path=str(Path(SHOTS, f"{name} {theme}.png"))))
+
+    def wear(self, theme: str) -> None:
+        """Change the theme and wait until it is on: boxes are gone for a moment while it comes."""
+        self.do(self.page.evaluate(THEME, theme))
+        is_on = f"document.body.dataset.jpThemeName === '{theme}'"
+        self.do(self.page.wait_for_function(is_on, timeout=THEME_MS))
+        self.do(asyncio.sleep(1))  # the splash
+        is_there = "document.querySelector('#jp-main-dock-panel').getBoundingClientRect().width > 0"
+        self.do(self.page.wait_for_function(is_there, timeout=THEME_MS))
 
 
 def _plain(output: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.browser.lab import RESTART, THEME, Lab, lab_page
+from tests.browser.lab import RESTART, Lab, lab_page
 
 pytestmark = pytest.mark.browser
 
@@ -110,9 +110,7 @@ def test_a_click_on_a_tab_switches_the_slot_in_the_kernel(lab: Lab) -> None:
     lab.run("%slot derive option-b --from default --focused 6\n%slot switch default")
     lab.run("%slot")
     wait_for(lab, tab("option-a"))
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"tabs {theme}", ".am-tabs")
+    lab.shoot("tabs", ".am-tabs")
     assert lab.text(NOW) == "default\n"
     lab.do(lab.page.click(tab("option-a")))
     wait_for(lab, tab("option-a") + '[aria-selected="true"]')
@@ -143,9 +141,7 @@ def test_views_follow_what_cells_do(lab: Lab) -> None:
     lab.run("%agent What of May?")
     assert until(lambda: "2 turns" in content(lab, tab("default")))
     assert until(lambda: content(lab, ".am-budget__legend") != before[1])
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"budget {theme}", ".am-budget")
+    lab.shoot("budget", ".am-budget")
 
 
 @pytest.mark.req("W1")

@@ -16,7 +16,7 @@ from agent_magics.core.events import LedgerEvent, UserMessage
 from agent_magics.core.messages import Text
 from agent_magics.ledger.store import SqlStore
 from benchmarks.many import BEGAN, many_events
-from tests.browser.lab import RESTART, THEME, Lab, lab_page
+from tests.browser.lab import RESTART, THEMES, Lab, lab_page
 
 pytestmark = pytest.mark.browser
 
@@ -125,9 +125,7 @@ def test_the_newest_events_are_seen_first(lab: Lab) -> None:
     assert page_says(lab, f"document.querySelectorAll('{ROW}').length") < 60
     count = page_says(lab, f"document.querySelector('{GRID}').getAttribute('aria-rowcount')")
     assert int(count) == int(lab.first_line.replace(",", "")) + 1 > EVENTS
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"ledger {theme}", EXPLORER)
+    lab.shoot("ledger", EXPLORER)
 
 
 @pytest.mark.req("W3")
@@ -136,8 +134,8 @@ def test_any_place_is_reached_at_once(lab: Lab) -> None:
     page_says(lab, f"document.querySelector('{GRID}').scrollTop = 1_200_000")
     assert until(lambda: "50002 " in " ".join(rows(lab)))
     assert page_says(lab, f"document.querySelectorAll('{ROW}').length") < 60
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):  # which takes all boxes away for a moment
-        lab.do(lab.page.evaluate(THEME, theme))
+    for theme in THEMES:  # which takes all boxes away for a moment
+        lab.wear(theme)
     time.sleep(1)
     assert rows(lab)[1].startswith("50002 ")
 
@@ -195,9 +193,7 @@ def test_what_an_event_says_is_text(lab: Lab) -> None:
     assert until(lambda: text(lab, COUNT).startswith("1 of "))
     lab.do(lab.page.click(ROW))
     wait_for(lab, OPENED)
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"ledger event {theme}", OPENED)
+    lab.shoot("ledger event", OPENED)
     assert HOSTILE[:40] in text(lab, f"{OPENED} pre")
     assert page_says(lab, "window.wasHacked") is None
     assert page_says(lab, f"document.querySelectorAll('{EXPLORER} :is(img, script)').length") == 0
@@ -261,9 +257,7 @@ def test_a_turn_shows_its_request(lab: Lab) -> None:
     wait_for(lab, ".am-ledger__request pre")
     assert text(lab, ".am-ledger__request .am-ledger__label") == "request as sent"
     assert "── user ──\nHow many columns?" in text(lab, ".am-ledger__request pre")
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"ledger request {theme}", OPENED)
+    lab.shoot("ledger request", OPENED)
     lab.do(lab.page.click(f"{OPENED} button:has-text('close')"))
     lab.run("%slot switch default")
 
@@ -284,9 +278,7 @@ def test_each_explorer_has_its_own_filter(lab: Lab) -> None:
 def test_it_fits_narrow_and_wide_cells(lab: Lab, width: int) -> None:
     """Nothing stands outside its box; what an event says stays readable."""
     page_says(lab, f"document.querySelector('{EXPLORER}').parentElement.style.width = '{width}px'")
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"ledger {width} {theme}", EXPLORER)
+    lab.shoot(f"ledger {width}", EXPLORER)
     outside = f"""() => {{
       const explorer = document.querySelector('{EXPLORER}');
       const box = explorer.getBoundingClientRect();

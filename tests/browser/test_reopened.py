@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lab import READY, RESTART, THEME, Lab, lab_page
+from tests.browser.lab import READY, RESTART, Lab, lab_page
 
 pytestmark = pytest.mark.browser
 
@@ -85,9 +85,7 @@ def saved(folder: Path) -> list[dict[str, Any]]:
 
 
 def shoot(lab: Lab, name: str) -> None:
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"{name} {theme}", CELL.format("%slot derive"))
+    lab.shoot(name, CELL.format("%slot derive"))
 
 
 def reopen(lab: Lab, how: str) -> None:

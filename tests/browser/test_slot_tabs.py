@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.lab import THEME, Lab, lab_page
+from tests.browser.lab import Lab, lab_page
 
 pytestmark = pytest.mark.browser
 
@@ -71,9 +71,7 @@ def said(lab: Lab, words: str) -> None:
 
 
 def shoot(lab: Lab, name: str) -> None:
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        lab.do(lab.page.evaluate(THEME, theme))
-        lab.shoot(f"{name} {theme}", ".am-tabs")
+    lab.shoot(name, ".am-tabs")
 
 
 @pytest.mark.req("W1")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lab import RESTART, SHOTS, THEME, Lab, lab_page
+from tests.browser.lab import RESTART, SHOTS, THEMES, Lab, lab_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.req("W4")]
 
@@ -91,9 +91,7 @@ class Notebook:
         """Keep pictures of the last cell, wide and narrow, light and dark."""
         for width in (1200, 400):
             self.lab.do(self.lab.page.set_viewport_size({"width": width, "height": 900}))
-            for theme in ("JupyterLab Dark", "JupyterLab Light"):
-                self.lab.do(self.lab.page.evaluate(THEME, theme))
-                self.lab.shoot(f"turn {name} {width} {theme}", VIEW)
+            self.lab.shoot(f"turn {name} {width}", VIEW)
         self.lab.do(self.lab.page.set_viewport_size({"width": 1200, "height": 900}))
 
 
@@ -316,10 +314,8 @@ def test_everything_can_be_read_in_both_themes(notebook: Notebook) -> None:
     notebook.until("() => document.querySelector('.am-turn__said--failed, .am-turn__said--done')")
     opened = "document.querySelectorAll('.am-turn details').forEach(each => { each.open = true; })"
     notebook.lab.do(notebook.lab.page.evaluate(opened))
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        notebook.lab.do(notebook.lab.page.evaluate(THEME, theme))
-        notebook.until("() => !document.querySelector('#jp-LabShell.jp-mod-loading')")
-        time.sleep(0.3)  # colours fade over
+    for theme in THEMES:
+        notebook.lab.wear(theme)
         count, faint = notebook.lab.do(notebook.lab.page.evaluate(CONTRAST))
         assert count > 5
         assert faint == [], theme
