@@ -177,8 +177,9 @@ def test_settings_reach_the_next_request_of_the_same_session(
     monkeypatch.setenv("AGENT_MAGICS_CONTEXT_LIMIT", "7000")
     long.run("%config AgentMagics.keep_recent_tokens = 800")
     assert "of 7,000 tokens" in long.run("%context")
-    long.run("%config AgentMagics.keep_recent_tokens = 0")
-    assert "keep_recent_tokens is 0; give a number above 0." in long.run("%context", fails=True)
+    said = long.run("%config AgentMagics.keep_recent_tokens = 0")
+    assert "keep_recent_tokens stays as it was: 0 tokens can't be used; give 1 or more." in said
+    assert long.session.context_info().limits.keep == 800
 
 
 @pytest.mark.req("C7", "C15")

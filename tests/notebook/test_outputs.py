@@ -127,9 +127,9 @@ def test_prints_make_way_from_any_thread(cell: Cell, capsys: pytest.CaptureFixtu
     page = cell.page(is_live=True)
     with making_way(cell.shell, page, cell.loop):
         cell.say("one")
-        threading.Thread(target=lambda: print("printed")).start()  # noqa: T201
-        while page.is_in_the_way:
-            pass
+        printing = threading.Thread(target=lambda: print("printed"))  # noqa: T201
+        printing.start()
+        printing.join()
         cell.say("two")
         cell.end()
     assert sys.stdout is before
