@@ -94,6 +94,13 @@ def test_every_setting_is_documented() -> None:
     assert [name for name in traits if f"| `{name}` |" not in page] == []
 
 
+@pytest.mark.req("dec67")
+def test_untested_systems_are_named(root: Path) -> None:
+    """The README says where it was never tried."""
+    words = " ".join((root / "README.md").read_text("utf-8").split())
+    assert "macOS and Windows are written for and not tested" in words
+
+
 def test_our_instructions_are_shown() -> None:
     """docs/what-is-sent.md has the text that goes to a model, word for word."""
     assert DEFAULT_INSTRUCTIONS in (DOCS / "what-is-sent.md").read_text("utf-8")

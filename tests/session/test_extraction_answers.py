@@ -43,7 +43,7 @@ THEIRS = memory("likes rice", memory_id="theirs", namespace="other")
 KEY = "the key is sk-abcdef1234567890"
 
 
-@pytest.mark.req("E20.20")
+@pytest.mark.req("E20.21")
 @pytest.mark.parametrize(
     ("given", "changed", "expected"),
     [
@@ -163,7 +163,7 @@ def test_what_was_forgotten_meanwhile_stays_forgotten(bench: Bench) -> None:
 # What goes wrong
 
 
-@pytest.mark.req("E20.20")
+@pytest.mark.req("E20.21")
 @pytest.mark.parametrize(
     "step",
     [

@@ -136,7 +136,7 @@ def test_slot_delete_then_load_none(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("S4", "S8")
+@pytest.mark.req("S4", "S8", "dec26")
 def test_slot_list_multiple(bench: Bench) -> None:
     """The list has every slot with its own counts, right after each turn."""
 
