@@ -20,9 +20,9 @@ import msgspec
 
 from agent_magics.dataframes.frames import Frames
 from agent_magics.ledger.store import SqlStore
-from agent_magics.notebook.front_end import view_source
 from agent_magics.notebook.ledger_rows import LedgerRows, Query
-from agent_magics.notebook.ledger_view import LedgerViews
+from agent_magics.notebook.views.front_end import view_source
+from agent_magics.notebook.views.ledger_view import LedgerViews
 from benchmarks.many import many_events
 from tests.browser.lab import Lab, lab_page
 

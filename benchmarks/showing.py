@@ -12,8 +12,8 @@ import msgspec
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.store import SqlStore
-from agent_magics.notebook.delta import state_delta
-from agent_magics.notebook.state import session_state
+from agent_magics.notebook.views.delta import state_delta
+from agent_magics.notebook.views.state import session_state
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session

@@ -18,10 +18,10 @@ from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.reloading import NewPages
 
 if TYPE_CHECKING:
-    from agent_magics.notebook.turn_view import TurnView, TurnViews
+    from agent_magics.notebook.views.turn_view import TurnView, TurnViews
 
 
-_DRAWS = "agent_magics.notebook.turn_view"
+_DRAWS = "agent_magics.notebook.views.turn_view"
 
 
 class LiveTurns:
@@ -44,7 +44,7 @@ class LiveTurns:
             return None
         if self._views is None:
             # anywidget is heavy, and terminals never need it.
-            from agent_magics.notebook.turn_view import TurnViews  # noqa: PLC0415
+            from agent_magics.notebook.views.turn_view import TurnViews  # noqa: PLC0415
 
             self._new_pages = NewPages(getattr(get_ipython(), "kernel", None))
             self._views = TurnViews(on_answered=self._new_pages.stay_busy)

@@ -12,8 +12,8 @@ from agent_magics.notebook.bridge import StoppedCell
 from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
-from agent_magics.notebook.state import budget_state
 from agent_magics.notebook.text import budget_html, budget_text, request_text
+from agent_magics.notebook.views.state import budget_state
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session

@@ -32,7 +32,7 @@ from agent_magics.notebook.page import Line, Page, Terminal, call_line, detail_o
 from agent_magics.settings import shown_model
 
 if TYPE_CHECKING:  # it comes with the first turn that somebody may see
-    from agent_magics.notebook.turn_view import TurnView
+    from agent_magics.notebook.views.turn_view import TurnView
 
 
 class AnswerDisplay:

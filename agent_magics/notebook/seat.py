@@ -51,7 +51,7 @@ from agent_magics.settings import (
 
 if TYPE_CHECKING:  # heavy: they come with the first use
     from agent_magics.ledger.store import SqlStore
-    from agent_magics.notebook.widgets import Views
+    from agent_magics.notebook.views.widgets import Views
     from agent_magics.session.agent import Agent
     from agent_magics.session.agent_memory import AgentMemory
     from agent_magics.session.session import Session
@@ -179,7 +179,7 @@ class Seat:
         """Give the live widgets of the session."""
         if self._views is None:
             # anywidget takes a moment to import, and terminals never need it.
-            from agent_magics.notebook.widgets import Views  # noqa: PLC0415
+            from agent_magics.notebook.views.widgets import Views  # noqa: PLC0415
 
             self._views = Views(self.session(), on_switch=lambda _slot: self.note_switch())
         return self._views

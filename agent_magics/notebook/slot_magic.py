@@ -25,8 +25,8 @@ from agent_magics.notebook.completion import MODES
 from agent_magics.notebook.host import cell_origin
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
-from agent_magics.notebook.state import slot_states
 from agent_magics.notebook.text import slots_html, slots_text
+from agent_magics.notebook.views.state import slot_states
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session

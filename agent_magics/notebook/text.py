@@ -23,7 +23,7 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.notebook.html_table import html_table
-from agent_magics.notebook.state import BudgetState, SlotState
+from agent_magics.notebook.views.state import BudgetState, SlotState
 
 BAR_CELLS = 16
 EIGHTHS = " ▏▎▍▌▋▊▉█"

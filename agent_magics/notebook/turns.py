@@ -16,7 +16,7 @@ from agent_magics.notebook.page import Page
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import complain
-from agent_magics.notebook.turn_state import ContextShare
+from agent_magics.notebook.views.turn_state import ContextShare
 
 if TYPE_CHECKING:
     from agent_magics.session.running import RunningTurn

@@ -15,7 +15,6 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.messages import Assistant, Image, System, Text, ToolCall, ToolResult, User
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode
-from agent_magics.notebook.state import SessionState, session_state, slot_states, state_of
 from agent_magics.notebook.text import (
     budget_html,
     budget_text,
@@ -23,6 +22,7 @@ from agent_magics.notebook.text import (
     slots_html,
     slots_text,
 )
+from agent_magics.notebook.views.state import SessionState, session_state, slot_states, state_of
 
 FIXTURE = Path(__file__).parent.parent / "data" / "session_state.json"
 MORNING = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget
 from agent_magics.core.messages import Assistant, TokenUsage
 from agent_magics.core.turns import Completed
-from agent_magics.notebook.state import state_of
+from agent_magics.notebook.views.state import state_of
 from tests.session.filling import (
     LONG,
     SMALL,

@@ -1,5 +1,5 @@
 // Live views: a view drawn in the outputs that were made for it, for as long as its kernel answers.
-// Stands after a view's source in what anywidget loads (agent_magics/notebook/widgets.py).
+// Stands after a view's source in what anywidget loads (agent_magics/notebook/views/widgets.py).
 //
 // An output holds static HTML in an element with the model's class, and no widget: where the kernel
 // is gone (reopened, restarted, GitHub) that HTML is simply what is seen, while JupyterLab would
@@ -72,7 +72,7 @@ function rootIn(output, root = document.createElement("div")) {
 }
 
 /**
- * Apply a delta (agent_magics/notebook/delta.py) to a state; what didn't change is shared.
+ * Apply a delta (agent_magics/notebook/views/delta.py) to a state; what didn't change is shared.
  * @param {any} state @param {{set?: object, in?: object, order?: string[]}} delta
  */
 export function withDelta(state, delta) {

@@ -30,9 +30,9 @@ from agent_magics.core.turns import (
     UsageReported,
 )
 from agent_magics.notebook.approval import Question
-from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.notebook.page import Page, call_line, mark_of
-from agent_magics.notebook.turn_state import ContextShare, Phase, TurnPicture
+from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.views.turn_state import ContextShare, Phase, TurnPicture
 from agent_magics.session.loop import background_loop
 from agent_magics.session.running import RunningTurn
 from agent_magics.settings import shown_model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded, ToolStarted
 from agent_magics.notebook.markdown import settled
-from agent_magics.notebook.turn_state import (
+from agent_magics.notebook.views.turn_state import (
     MAX_SHOWN_CHARACTERS,
     ContextShare,
     TurnPicture,
@@ -21,7 +21,7 @@ from agent_magics.notebook.turn_state import (
 
 pytestmark = pytest.mark.req("W4")
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "data" / "turn_view.json"
+EXAMPLE = Path(__file__).resolve().parents[2] / "data" / "turn_view.json"
 SHARE = ContextShare(used=66_016, window=128_000, threshold=111_616)
 
 

@@ -10,8 +10,8 @@ import pytest
 from ipykernel.comm import Comm
 
 from agent_magics.dataframes.frames import Frames
-from agent_magics.notebook.front_end import view_source
-from agent_magics.notebook.widgets import Views
+from agent_magics.notebook.views.front_end import view_source
+from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compacting import CompactionOutcome
 from tests.notebook.test_text import Churn
 

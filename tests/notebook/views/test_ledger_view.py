@@ -16,7 +16,7 @@ from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.ledger_magic import shown_of
 from agent_magics.notebook.ledger_rows import MAX_KEPT_QUERIES, LedgerRows, Query
-from agent_magics.notebook.ledger_view import (
+from agent_magics.notebook.views.ledger_view import (
     MAX_EXPLORERS,
     MAX_ROWS,
     REBUILT,
@@ -27,7 +27,7 @@ from agent_magics.session.rebuilding import Rebuilt
 from agent_magics.testing import assistant, user
 from benchmarks.many import many_events
 from tests.dataframes.ledgers import NOW, said, state_of
-from tests.notebook.test_widgets import shown as bundle_of
+from tests.notebook.views.test_widgets import shown as bundle_of
 
 
 class Session:

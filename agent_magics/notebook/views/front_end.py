@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def view_source(name: str) -> Path:

@@ -24,12 +24,12 @@ from agent_magics.core.turns import (
     TurnPayload,
     TurnStarted,
 )
-from agent_magics.notebook import turn_view
 from agent_magics.notebook.buttons import LiveTurns
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.page import Page
-from agent_magics.notebook.turn_state import ContextShare
-from agent_magics.notebook.turn_view import KEPT_TURNS, TurnView, TurnViews
+from agent_magics.notebook.views import turn_view
+from agent_magics.notebook.views.turn_state import ContextShare
+from agent_magics.notebook.views.turn_view import KEPT_TURNS, TurnView, TurnViews
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.running import RunningTurn
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.delta import state_delta
+from agent_magics.notebook.views.delta import state_delta
 
-CASES = json.loads((Path(__file__).parents[1] / "data" / "state_deltas.json").read_text("utf-8"))
+CASES = json.loads((Path(__file__).parents[2] / "data" / "state_deltas.json").read_text("utf-8"))
 
 
 @pytest.mark.req("W1", "W2")

@@ -23,21 +23,21 @@ import anywidget
 import msgspec
 import traitlets
 
-from agent_magics.notebook.delta import state_delta
-from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
-from agent_magics.notebook.ledger_view import LedgerViews
-from agent_magics.notebook.ledger_view import Session as LedgerSource
-from agent_magics.notebook.slot_actions import Action, Switch, act, read_action
-from agent_magics.notebook.slot_actions import Session as Actor
-from agent_magics.notebook.state import (
+from agent_magics.notebook.text import budget_html, budget_text, slots_html, slots_text
+from agent_magics.notebook.views.delta import state_delta
+from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.views.ledger_view import LedgerViews
+from agent_magics.notebook.views.ledger_view import Session as LedgerSource
+from agent_magics.notebook.views.slot_actions import Action, Switch, act, read_action
+from agent_magics.notebook.views.slot_actions import Session as Actor
+from agent_magics.notebook.views.state import (
     BudgetState,
     SessionState,
     SlotState,
     budget_now,
     session_state,
 )
-from agent_magics.notebook.state import Session as StateSource
-from agent_magics.notebook.text import budget_html, budget_text, slots_html, slots_text
+from agent_magics.notebook.views.state import Session as StateSource
 from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.loop import background_loop
 

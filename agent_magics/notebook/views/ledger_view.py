@@ -21,11 +21,11 @@ import traitlets
 from agent_magics.core.events import KINDS, Payload
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
-from agent_magics.notebook.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.notebook.ledger_lines import Part, parts_of
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
 from agent_magics.notebook.text import request_text
+from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.session.rebuilding import Rebuilt
 
 VERSION = 1
