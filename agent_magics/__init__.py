@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     from agent_magics.dataframes.frames import Frames
     from agent_magics.ledger.memories import SqlMemoryStore
     from agent_magics.ledger.store import SqlStore
+    from agent_magics.notebook.views.compare_view import CompareView
+    from agent_magics.notebook.views.dashboard import Dashboard
+    from agent_magics.notebook.views.ledger_view import LedgerExplorer
+    from agent_magics.notebook.views.slot_tabs import SlotTabs
+    from agent_magics.notebook.views.token_budget import TokenBudget
     from agent_magics.providers.anthropic import Anthropic
     from agent_magics.providers.embedded import EmbeddedProvider
     from agent_magics.providers.openai import OpenAICompatible
@@ -122,6 +127,11 @@ _HOMES = {
     ),
     "agent_magics.ledger.memories": ("SqlMemoryStore",),
     "agent_magics.ledger.store": ("SqlStore",),
+    "agent_magics.notebook.views.compare_view": ("CompareView",),
+    "agent_magics.notebook.views.dashboard": ("Dashboard",),
+    "agent_magics.notebook.views.ledger_view": ("LedgerExplorer",),
+    "agent_magics.notebook.views.slot_tabs": ("SlotTabs",),
+    "agent_magics.notebook.views.token_budget": ("TokenBudget",),
     "agent_magics.providers.embedded": ("EmbeddedProvider",),
     "agent_magics.providers.anthropic": ("Anthropic",),
     "agent_magics.providers.openai": ("OpenAICompatible",),
@@ -151,10 +161,12 @@ __all__ = [
     "CancelToken",
     "Cancelled",
     "CompactionConfig",
+    "CompareView",
     "Completed",
     "ContextBudget",
     "Continue",
     "ContinueWith",
+    "Dashboard",
     "DeriveStrategy",
     "EmbeddedProvider",
     "EnvironmentContext",
@@ -164,6 +176,7 @@ __all__ = [
     "Full",
     "HookPayload",
     "Image",
+    "LedgerExplorer",
     "Memory",
     "ModelInfo",
     "ModelParams",
@@ -179,11 +192,13 @@ __all__ = [
     "Skill",
     "SlotConfig",
     "SlotMeta",
+    "SlotTabs",
     "SqlMemoryStore",
     "SqlStore",
     "Static",
     "SummaryConfig",
     "Text",
+    "TokenBudget",
     "TurnOutcome",
     "TurnStartPatch",
     "UserInput",

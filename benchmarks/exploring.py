@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from agent_magics.dataframes.frames import Frames
 from agent_magics.ledger.store import SqlStore
 from agent_magics.notebook.ledger_rows import LedgerRows, Query
 from agent_magics.notebook.views.front_end import view_source
-from agent_magics.notebook.views.ledger_view import LedgerViews
+from agent_magics.notebook.views.ledger_view import LedgerWidget
 from benchmarks.many import many_events
 from tests.browser.lab import Lab, lab_page
 
@@ -112,6 +112,12 @@ class Session:
     def request_of(self, _seq: int) -> None:
         """Nothing was sent."""
 
+    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    def running(self) -> Mapping[str, object]:
+        return {}
+
 
 def table() -> str:
     """Measure the kernel's side, then the page's."""
@@ -128,8 +134,8 @@ def _kernel() -> list[str]:
     window = _timed(lambda: list(rows.rows(range(50_000, 50_100))), ROUNDS)
     words = [Query(words=(word,)) for word in ("oslo", "churn", "rainfall", "nowhere")]
     searches = [_timed(lambda query=query: rows.matching(query), 1)[0] for query in words]  # type: ignore[misc]  # a default that binds it
-    views = LedgerViews(session)
-    update = _timed(views.update, ROUNDS)
+    views = LedgerWidget(session)
+    update = _timed(views.refresh, ROUNDS)
     told = msgspec.json.encode(views._window(Query(), 50_000, 100))  # noqa: SLF001  what is sent
     script = sum(len(view_source(name).read_bytes()) for name in SOURCES)
     a_second = f"{100_000 / statistics.median(window):,.0f} rows/s"

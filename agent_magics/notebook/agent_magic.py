@@ -181,7 +181,7 @@ def _go_back(seat: Seat, slot: str | None) -> None:
     if slot is None and not seat.has_switched:
         found = session.slot_of_cell(origin)
         if found is not None and found != session.current_slot:
-            seat.bridge.run(lambda: session.switch_slot(found))
+            seat.go_back_to(found)
             say(f"back in {found}, where this cell was asked before")
     _rewind(seat, slot or session.current_slot, origin)
 

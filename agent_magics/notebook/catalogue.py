@@ -128,6 +128,23 @@ SLOT_BRIDGE = Command(
         Option(flag="--no-summary", help="facts only"),
     ),
 )
+SLOT_COMPARE = Command(
+    name="slot compare",
+    summary="show what slots answered to the same prompt, differences marked",
+    words=("SLOT",),
+    form="[A B …]",
+    optional=1,
+    repeats=True,
+    completes=("slot",),
+    options=(
+        Option(
+            flag="--prompt",
+            value="N",
+            is_number=True,
+            help="the N-th newest prompt that they share (1)",
+        ),
+    ),
+)
 SLOT_COMMANDS = (
     SLOT_LIST,
     SLOT_NEW,
@@ -137,6 +154,7 @@ SLOT_COMMANDS = (
     SLOT_MODE,
     SLOT_RENAME,
     SLOT_BRIDGE,
+    SLOT_COMPARE,
 )
 SLOT_SHOW = Command(name="slot", summary="show the slots")
 COMPACT = Command(

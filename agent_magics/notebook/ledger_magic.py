@@ -18,7 +18,7 @@ from agent_magics.notebook.arguments import Given, unknown
 from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.ledger_markdown import conversation
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, slot_names
-from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
+from agent_magics.notebook.ledger_text import LAST, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from agent_magics.session.session import Session
 
-LAST = 20
 _FILTERS = ("--turn", "--kind", "--find")
 _WAYS = ("--df", "--md", "--csv")
 
@@ -54,17 +53,6 @@ def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
         widget=lambda: seat.views().ledger().explorer(query, shown),
     )
     return None
-
-
-def shown_of(rows: LedgerRows, query: Query, *, last: int, is_exact: bool) -> Shown:
-    """Give the last of the events that match."""
-    found = rows.matching(query)
-    return Shown(
-        rows=tuple(rows.rows(found[-last:], is_exact=is_exact)),
-        total=len(found),
-        of=len(rows),
-        is_exact=is_exact,
-    )
 
 
 def _columns() -> int | None:

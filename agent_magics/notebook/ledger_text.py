@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from agent_magics.core.messages import Value
-from agent_magics.notebook.ledger_rows import Row
+from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row
 from agent_magics.notebook.page import without_controls
 
+LAST = 20
 LINE_CHARACTERS = 110
 LEAST_CHARACTERS = 30
 _HEADINGS = ("seq", "time (UTC)", "slot", "turn", "kind", "what")
@@ -37,6 +38,17 @@ class Shown(Value):
             return f"{_counted(self.total)}{among}"
         last = f"the last {len(self.rows):,} of {_counted(self.total)}{among}"
         return f"{last} · more: --last N, --df"
+
+
+def shown_of(rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool = True) -> Shown:
+    """Give the last of the events that match."""
+    found = rows.matching(query)
+    return Shown(
+        rows=tuple(rows.rows(found[-last:], is_exact=is_exact)),
+        total=len(found),
+        of=len(rows),
+        is_exact=is_exact,
+    )
 
 
 def ledger_text(shown: Shown, *, width: int | None = None) -> str:

@@ -92,8 +92,7 @@ class Place(Value):
 class Seat:
     """Holds the session that the magics of one shell use.
 
-    `has_switched`: this process has gone to another slot since it opened the session. `failures`:
-    what of the notebook's own cells failed last.
+    `failures`: what of the notebook's own cells failed last.
     `seen_models`: the specs that were listed last, `seen_memories`: the names of what was shown
     last. `remembers` tells whether what is said is read for memories, `reach` how far the agent
     may reach into the kernel. `mcp`: the tools of MCP servers, once there is an agent.
@@ -112,7 +111,6 @@ class Seat:
     ) -> None:
         self.shell = shell
         self.bridge = bridge
-        self.has_switched = False
         self.reach = reach
         self.approver = StdinApprover(shell, bridge.main)
         self.live_turns = LiveTurns(self.approver, bridge.main)
@@ -126,6 +124,7 @@ class Seat:
         self.again = Again(rerun)
         self._compaction = compaction
         self._left: str | None = None
+        self._own_switches = 0
         self.recording = Recording(settings)
         self._model = ModelChoice(lambda: settings().model, self.recording.model_for)
         self._is_elsewhere = False
@@ -181,12 +180,19 @@ class Seat:
             # anywidget takes a moment to import, and terminals never need it.
             from agent_magics.notebook.views.widgets import Views  # noqa: PLC0415
 
-            self._views = Views(self.session(), on_switch=lambda _slot: self.note_switch())
+            self._views = Views(self.session())
         return self._views
 
-    def note_switch(self) -> None:
-        """Remember that somebody chose a slot in this process."""
-        self.has_switched = True
+    @property
+    def has_switched(self) -> bool:
+        """Tell whether somebody chose a slot since this process opened the session."""
+        return self.opened is not None and self.opened.switches > self._own_switches
+
+    def go_back_to(self, slot: str) -> None:
+        """Go to the slot that a cell was asked in before, which nobody chose."""
+        session = self.session()
+        self.bridge.run(lambda: session.switch_slot(slot))
+        self._own_switches += 1
 
     def made_here(self, slot: str) -> bool:
         """Tell whether the cell that runs made this slot before (D 52)."""
@@ -345,6 +351,7 @@ class Seat:
             raise SessionLocked(name, error.holder) from None
         await self._bind(Place.here(None), self._session)
         self._is_elsewhere = False
+        self._own_switches = 0
         await self._apply_model(self._session)
         return self._session
 
@@ -419,7 +426,8 @@ class Seat:
             raise
         if line:
             self._news.insert(0, line)
-        self._is_elsewhere = self.has_switched = False
+        self._is_elsewhere = False
+        self._own_switches = 0
         self._left = None
         self._session = session
         return session

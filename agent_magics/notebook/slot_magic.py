@@ -21,6 +21,7 @@ from agent_magics.core.slots import (
 )
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given, first_word, unknown
+from agent_magics.notebook.compare_magic import compare_slots
 from agent_magics.notebook.completion import MODES
 from agent_magics.notebook.host import cell_origin
 from agent_magics.notebook.seat import Seat
@@ -153,7 +154,6 @@ def _names(listed: str | None) -> tuple[str, ...] | None:
 def _go(seat: Seat, name: str) -> None:
     session = seat.session()
     seat.bridge.run(lambda: session.switch_slot(name))
-    seat.note_switch()
     found = _found(session, name)
     turns = found.turns if found else 0
     say(f"now in {name} · {turns:,} turn{'' if turns == 1 else 's'}")
@@ -240,4 +240,5 @@ _COMMANDS: dict[str, Command] = {
     catalogue.SLOT_RENAME.name: _rename,
     catalogue.SLOT_MODE.name: _mode,
     catalogue.SLOT_BRIDGE.name: _bridge,
+    catalogue.SLOT_COMPARE.name: compare_slots,
 }

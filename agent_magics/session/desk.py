@@ -74,6 +74,7 @@ class Desk:
         self.builder = self.builder_for(self.mirror, self.references)
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
+        self.switches = 0
         self.is_closed = False
         self.agent_has_ended = False
         self.changing = asyncio.Lock()

@@ -220,6 +220,7 @@ class Session(SessionView):
     async def switch_slot(self, slot_id: str) -> None:
         """Make a slot the current one; turns that run go on where they began (D 7)."""
         await self._desk.commit(self._desk.slot_changes.switch(self._desk.mirror.slot(slot_id)))
+        self._desk.switches += 1
 
     @hops
     @one_by_one

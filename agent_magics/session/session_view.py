@@ -69,6 +69,11 @@ class SessionView:
     def is_closed(self) -> bool:
         return self._desk.is_closed
 
+    @property
+    def switches(self) -> int:
+        """How often somebody went to a slot since this process opened the session."""
+        return self._read(lambda: self._desk.switches)
+
     def list_slots(self) -> tuple[SlotMeta, ...]:
         """Describe the slots, oldest first (S8)."""
         return self._read(lambda: self._desk.listing.metas(self._desk.running_ids()))

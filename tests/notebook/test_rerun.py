@@ -157,6 +157,32 @@ def test_after_a_restart_a_run_of_all_cells_gives_the_same_view(
     assert views[0] == views[1] == views[2] == ["one", "answer", "one", "answer", "two", "answer"]
 
 
+@pytest.mark.req("N9", "dec51")
+@pytest.mark.parametrize(
+    ("goes", "is_back"),
+    [
+        ("", True),
+        ("%slot switch default", False),
+        ("import agent_magics as a; a.run(a.current().switch_slot('default'))", False),
+    ],
+    ids=["nobody", "magic", "Python"],
+)
+def test_a_cell_goes_back_to_its_slot_until_somebody_chose_one(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, goes: str, *, is_back: bool
+) -> None:
+    """In whatever way it was chosen since the session was opened here."""
+    monkeypatch.setenv("AGENT_MAGICS_SESSION", "churn")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run("%slot new option --switch", cell="a")
+    notebook.run("%agent two", cell="b")
+    notebook.run("%slot switch default", cell="c")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run(goes or "pass", cell="d")
+    said = notebook.run("%agent two", cell="b")
+    assert ("back in option" in said) is is_back
+    assert notebook.session.current_slot == ("option" if is_back else "default")
+
+
 @pytest.mark.req("N9", "dec46")
 def test_a_named_session_is_found_again(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch

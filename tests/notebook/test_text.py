@@ -46,6 +46,7 @@ def meta(slot_id: str, parent_id: str | None = None, **facts: Any) -> SlotMeta:
 class Turn:
     """A turn that has said nothing yet."""
 
+    turn_id = "t1"
     text_so_far = ""
 
 

@@ -362,7 +362,7 @@ function liveIn(output) {
   const state = { ...STATE, total: 40, queries: { 7: { find: "tea" } } };
   const live = model({ anchor, state });
   live.widget_manager.kernel.id = "k1";
-  const end = liveLedger(ledgerExplorer).initialize({ model: live });
+  const end = liveLedger(ledgerExplorer)().initialize({ model: live });
   return { live, body, end, state };
 }
 

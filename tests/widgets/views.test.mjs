@@ -19,7 +19,7 @@ test("a live view sends the switch and draws again when the kernel answers", () 
   const output = outputOf(ANCHOR);
   inPage(output, outputOf("another"));
   const kernel = kernelModel();
-  live(tabsModule.slotTabs).initialize({ model: kernel });
+  live(tabsModule.slotTabs)().initialize({ model: kernel });
   tabsOf(output)[2].fire("click");
   assert.deepEqual(kernel.sent.slice(1), [{ kind: "switch", slot: "option-b" }]);
   kernel.set("notice", { number: 1, text: "That slot is gone.", is_refused: true });
@@ -27,10 +27,27 @@ test("a live view sends the switch and draws again when the kernel answers", () 
   assert.ok(!isStill(output));
 });
 
+test("a live view is drawn in a layout too, and follows there until it is taken out", async () => {
+  inPage();
+  const kernel = kernelModel();
+  const widget = live(tabsModule.slotTabs)();
+  widget.initialize({ model: kernel });
+  const el = page();
+  const takenOut = widget.render({ el });
+  assert.equal(tabsOf(el).length, 3);
+  tabsOf(el)[2].fire("click");
+  assert.deepEqual(kernel.sent.at(-1), { kind: "switch", slot: "option-b" });
+  kernel.set("state", { ...fixture(), slots: [] });
+  assert.equal(tabsOf(el).length, 0);
+  takenOut();
+  kernel.set("state", fixture());
+  assert.equal(tabsOf(el).length, 0);
+});
+
 test("a live view draws in its own outputs only, those that come later too", () => {
   const [later, another] = [outputOf(ANCHOR), outputOf("another")];
   const body = inPage(another);
-  live(tabsModule.slotTabs).initialize({ model: kernelModel() });
+  live(tabsModule.slotTabs)().initialize({ model: kernelModel() });
   body.append(later);
   body.mutated();
   assert.equal(tabsOf(later).length, 3);
@@ -42,7 +59,7 @@ test("an output that was out of the page is drawn anew, the others are left alon
   const [kept, scrolled] = [outputOf(ANCHOR), outputOf(ANCHOR)];
   const body = inPage(kept, scrolled);
   const kernel = kernelModel();
-  live(tabsModule.slotTabs).initialize({ model: kernel });
+  live(tabsModule.slotTabs)().initialize({ model: kernel });
   body.replaceChildren(kept);
   kernel.set("state", { ...fixture(), slots: [] });
   const before = kept.all("am-tabs__tab").length;
@@ -62,7 +79,7 @@ for (const [name, ends] of [
     const output = outputOf(ANCHOR);
     const body = inPage(output);
     const kernel = kernelModel();
-    live(tabsModule.slotTabs).initialize({ model: kernel });
+    live(tabsModule.slotTabs)().initialize({ model: kernel });
     ends(kernel, body);
     assert.equal(output.children.length, 1);
     assert.ok(isStill(output));
@@ -89,7 +106,7 @@ test("deltas are withDelta in their order, those that were in the state already 
   const output = outputOf(ANCHOR);
   inPage(output);
   const kernel = kernelModel({ number: 4 });
-  live(tabsModule.slotTabs).initialize({ model: kernel });
+  live(tabsModule.slotTabs)().initialize({ model: kernel });
   told(kernel, 4, "old");
   assert.equal(headOf(output), "churn");
   told(kernel, 5, "five");
@@ -101,7 +118,7 @@ test("where a delta is missing the state is asked for, and taken whole", () => {
   const output = outputOf(ANCHOR);
   inPage(output);
   const kernel = kernelModel({ number: 4 });
-  live(tabsModule.slotTabs).initialize({ model: kernel });
+  live(tabsModule.slotTabs)().initialize({ model: kernel });
   told(kernel, 6, "six");
   assert.equal(headOf(output), "churn");
   assert.deepEqual(kernel.sent.at(-1), { kind: "whole", number: 4 });
@@ -117,6 +134,24 @@ test("the bar holds a piece a part, as wide as its share of the window", () => {
   const widths = root.all("am-budget__part").map((piece) => piece.style.values.get("width"));
   assert.deepEqual(widths, ["0.94%", "2.59%", "1.44%", "32.03%", "14.41%", "0.17%"]);
   assert.equal(root.all("am-budget__mark")[0].style.values.get("left"), "87.20%");
+});
+
+test("the last compaction is a picture of before and after, on the scale of the window", () => {
+  const root = page();
+  budgetModule.tokenBudget(root, fixture());
+  const widths = root.all("am-budget__fill").map((fill) => fill.style.values.get("width"));
+  assert.deepEqual(widths, ["87.81%", "19.45%"]);
+  assert.deepEqual(root.all("am-budget__amount").map((node) => node.textContent), ["112,400", "24,900"]);
+  const spoken = root.all("am-budget__last")[0].getAttribute("aria-label");
+  assert.equal(spoken, "last compaction: 112,400 → 24,900 tokens");
+});
+
+test("a slot that was never compacted has no such picture", () => {
+  const root = page();
+  const state = fixture();
+  state.budget.checkpoint = null;
+  budgetModule.tokenBudget(root, state);
+  assert.equal(root.all("am-budget__last").length, 0);
 });
 
 for (const [name, used, free, reserve] of [

@@ -115,23 +115,28 @@ function heldState(model, changed) {
 }
 
 /**
- * Make a widget of a view: `draw(root, state, {notice, send})` draws it, again at each change.
+ * Make a widget of a view: `draw(root, state, {notice, send})` draws it, again at each change. It is
+ * drawn in its outputs, and in a layout of ipywidgets wherever that places it.
  * @param {(root: HTMLElement, state: any, options: object) => void} draw
  */
-export function live(draw) {
+export const live = (draw) => () => {
+  const placed = new Set();
+  let drawIn = (_root) => {};
+
   /** @param {{model: any}} context */
   function initialize({ model }) {
     const versions = new WeakMap();
     let version = 0;
-    const see = (output) => {
-      const root = drawnIn(output) ?? rootIn(output);
+    drawIn = (root) => {
       if (versions.get(root) === version) return;
       versions.set(root, version);
       draw(root, state.now(), { notice: model.get("notice"), send: (message) => model.send(message) });
     };
+    const see = (output) => drawIn(drawnIn(output) ?? rootIn(output));
     const changed = () => {
       version += 1;
       following?.look();
+      placed.forEach(drawIn);
     };
     const leave = () => {
       state.leave();
@@ -143,5 +148,14 @@ export function live(draw) {
     model.on("change:notice", changed);
     return following.end;
   }
-  return { initialize };
-}
+
+  /** @param {{el: HTMLElement}} context */
+  function render({ el }) {
+    const root = document.createElement("div");
+    el.append(root);
+    placed.add(root);
+    drawIn(root);
+    return () => placed.delete(root);
+  }
+  return { initialize, render };
+};

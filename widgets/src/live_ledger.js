@@ -4,14 +4,22 @@
 // model's state, what it shows is asked for by messages that carry an id.
 
 const EXPLORER = "am-ledger--";
+const FIRST = "1"; // the number of the explorer that a widget made for one begins with
 const ASK_ANEW_MS = 10_000; // a message may be lost while a page connects again
 
 /** @param {Element} output */
 const numberOf = (output) =>
   output.className.split(" ").find((each) => each.startsWith(EXPLORER))?.slice(EXPLORER.length);
 
-/** Make a widget that draws every explorer with `view`. @param {typeof ledgerExplorer} view */
-export function liveLedger(view) {
+/**
+ * Make a widget that draws every explorer with `view`: in its outputs, and its first one in a layout
+ * of ipywidgets wherever that places it.
+ * @param {typeof ledgerExplorer} view
+ */
+export const liveLedger = (view) => () => {
+  const placed = new Set();
+  let explorerIn = (_root, _number) => {};
+
   /** @param {{model: any}} context */
   function initialize({ model }) {
     const page = Math.random().toString(36).slice(2);
@@ -37,7 +45,13 @@ export function liveLedger(view) {
       found.resolve(message);
     };
 
-    const explorerIn = (output, number) => {
+    explorerIn = (root, number) => {
+      const state = model.get("state");
+      const explorer = view(root, { ask, begins: state.queries[number] ?? {}, state });
+      return { number, root, explorer, state };
+    };
+
+    const explorerOf = (output, number) => {
       const there = explorers.find(({ root }) => root.parentElement === output);
       if (there !== undefined) return there;
       // The output was rendered anew: what stood in it goes on.
@@ -47,23 +61,27 @@ export function liveLedger(view) {
         rootIn(output, lost.root);
         return lost;
       }
-      const [root, state] = [rootIn(output), model.get("state")];
-      const explorer = view(root, { ask, begins: state.queries[number] ?? {}, state });
-      const found = { number, root, explorer, state };
+      const found = explorerIn(rootIn(output), number);
       explorers.push(found);
       return found;
     };
 
-    const see = (output) => {
-      const number = numberOf(output);
-      if (number === undefined) return;
-      const found = explorerIn(output, number);
+    const update = (found) => {
       if (found.state === model.get("state")) return;
       found.state = model.get("state");
       found.explorer.update(found.state);
     };
 
-    const changed = () => following.look();
+    const see = (output) => {
+      const number = numberOf(output);
+      if (number === undefined) return;
+      update(explorerOf(output, number));
+    };
+
+    const changed = () => {
+      following.look();
+      placed.forEach(update);
+    };
     const leave = () => {
       model.off("change:state", changed);
       model.off("msg:custom", told);
@@ -75,5 +93,14 @@ export function liveLedger(view) {
     model.on("msg:custom", told);
     return following.end;
   }
-  return { initialize };
-}
+
+  /** @param {{el: HTMLElement}} context */
+  function render({ el }) {
+    const root = document.createElement("div");
+    el.append(root);
+    const found = explorerIn(root, FIRST);
+    placed.add(found);
+    return () => placed.delete(found);
+  }
+  return { initialize, render };
+};

@@ -4,7 +4,8 @@
 /**
  * @typedef {{slot: string, model: string, window: number, threshold: number, used: number,
  *   free: number, parts: {name: string, tokens: number}[], notes: string[], spent: string,
- *   frees: number | null}} Budget
+ *   frees: number | null,
+ *   checkpoint: {tokens_before: number, tokens_after: number, is_degraded: boolean} | null}} Budget
  */
 
 const LABELS = {
@@ -60,6 +61,13 @@ const STYLE = `
 .am-budget .am-budget__swatch { flex: none; width: 10px; height: 10px; border-radius: 2px; }
 .am-budget .am-budget__swatch--free { box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5));
   background: var(--jp-layout-color2, rgba(128, 128, 128, .2)); }
+.am-budget .am-budget__last { display: grid; grid-template-columns: max-content minmax(0, 1fr) max-content; align-items: center;
+  gap: 3px 8px; margin: 6px 0; font-size: .9em; color: var(--jp-ui-font-color2, inherit); }
+.am-budget .am-budget__title { grid-column: 1 / -1; }
+.am-budget .am-budget__track { height: 8px; border-radius: 2px; background: var(--jp-layout-color2, rgba(128, 128, 128, .2)); }
+.am-budget .am-budget__fill { display: block; height: 100%; min-width: 2px; border-radius: 2px; background: #7d7d7d; }
+.am-budget .am-budget__fill--after { background: #b8762a; }
+.am-budget .am-budget__amount { text-align: right; font-variant-numeric: tabular-nums; }
 .am-budget .am-budget__tokens { margin-left: auto; font-variant-numeric: tabular-nums; }
 `;
 
@@ -78,6 +86,32 @@ export function spokenBudget(budget) {
     ...parts,
     ...(budget.frees ? [`a compaction would free about ${grouped(budget.frees)}`] : []),
   ].join(", ");
+}
+
+/** Say what the last compaction did. @param {NonNullable<Budget["checkpoint"]>} last */
+export const spokenCompaction = (last) =>
+  `last compaction: ${grouped(last.tokens_before)} → ${grouped(last.tokens_after)} tokens` +
+  (last.is_degraded ? ", by leaving older turns out" : "");
+
+/**
+ * Draw what the last compaction did as two bars on the scale of the window.
+ * @param {(tag: string, name: string, text?: string) => HTMLElement} make
+ * @param {NonNullable<Budget["checkpoint"]>} last @param {(tokens: number) => string} share
+ */
+function lastCompaction(make, last, share) {
+  const box = make("div", "last");
+  box.setAttribute("role", "img");
+  box.setAttribute("aria-label", spokenCompaction(last));
+  box.append(make("span", "title", last.is_degraded ? "last compaction, by leaving older turns out" : "last compaction"));
+  for (const [name, tokens] of [["before", last.tokens_before], ["after", last.tokens_after]]) {
+    const track = make("span", "track");
+    const fill = make("span", "fill");
+    fill.className += ` am-budget__fill--${name}`;
+    fill.style.setProperty("width", share(tokens));
+    track.append(fill);
+    box.append(make("span", "when", name), track, make("span", "amount", grouped(tokens)));
+  }
+  return box;
 }
 
 /**
@@ -178,5 +212,6 @@ export function tokenBudget(root, state) {
   }
   const [source, ...others] = budget.notes.filter((note) => note !== budget.spent);
   const notes = [`compacts past ${grouped(budget.threshold)} · ${source}`, ...others];
-  box.append(make("p", "head", head), figures, bar, legend, ...notes.map((note) => make("p", "notes", note)));
+  const last = budget.checkpoint ? [lastCompaction(make, budget.checkpoint, share)] : [];
+  box.append(make("p", "head", head), figures, bar, legend, ...last, ...notes.map((note) => make("p", "notes", note)));
 }

@@ -10,7 +10,7 @@ module imports anywidget: it is itself imported when the first explorer is shown
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -18,13 +18,16 @@ import anywidget
 import msgspec
 import traitlets
 
+from agent_magics.core.errors import InputValidation, SlotNotFound
 from agent_magics.core.events import KINDS, Payload
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.notebook.ledger_lines import Part, parts_of
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
-from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text
+from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.text import request_text
+from agent_magics.notebook.views.follower import Follower
+from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
 from agent_magics.session.rebuilding import Rebuilt
 
@@ -45,7 +48,7 @@ class Frames(Protocol):
     def states(self) -> tuple[SessionState, ...]: ...
 
 
-class Session(Protocol):
+class Session(Followable, Protocol):
     """What the explorer needs of a session; read from any thread."""
 
     @property
@@ -71,8 +74,30 @@ class _Asked(Value):
         return Query(slot=self.slot or None, turn=self.turn, kinds=self.kinds, words=words)
 
 
+class LedgerOutput:
+    """One explorer, as `%ledger` shows it: a table in the file, drawn live in pages."""
+
+    def __init__(self, anchor: str, number: int, shown: Shown) -> None:
+        self._classes = f"{anchor} {_PLACE}{number}"
+        self._shown = shown
+
+    def as_html(self) -> str:
+        """Give the HTML that stands in a file, and that the explorer is drawn in."""
+        return f'<div class="{self._classes}"><div>{ledger_html(self._shown)}</div></div>'
+
+    def __repr__(self) -> str:
+        return ledger_text(self._shown)
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"text/plain": repr(self), "text/html": self.as_html()}, {}
+
+
 class LedgerWidget(anywidget.AnyWidget):
-    """What the pages hold. `state` says how much there is, and what each explorer began with."""
+    """What the pages hold, for all explorers of a session that a kernel shows.
+
+    `state` says how much there is, and what each explorer began with. Made on the main thread.
+    `follower` tells of news; None: a follower of its own.
+    """
 
     _esm = module_of(
         "event_grid.js",
@@ -83,27 +108,10 @@ class LedgerWidget(anywidget.AnyWidget):
     )
     state = traitlets.Dict().tag(sync=True)
     anchor = traitlets.Unicode().tag(sync=True)
+    grows = False
+    _follower: Follower | None = None
 
-
-class LedgerExplorer:
-    """One explorer, as `%ledger` shows it: a table in the file, drawn live in pages."""
-
-    def __init__(self, anchor: str, number: int, shown: Shown) -> None:
-        self._classes = f"{anchor} {_PLACE}{number}"
-        self._shown = shown
-
-    def __repr__(self) -> str:
-        return ledger_text(self._shown)
-
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        html = f'<div class="{self._classes}"><div>{ledger_html(self._shown)}</div></div>'
-        return {"text/plain": repr(self), "text/html": html}, {}
-
-
-class LedgerViews:
-    """The explorers of one session; made on the main thread."""
-
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, follower: Follower | None = None) -> None:
         self._session = session
         self._reading = threading.Lock()
         (state,) = session.frames.states()
@@ -112,11 +120,13 @@ class LedgerViews:
         self._made = 0
         self._kinds: set[type[Payload]] = set()
         self._seen = 0
-        self._widget = LedgerWidget(state=self._state(), anchor=new_anchor())
-        answer_while_busy(self._widget)
-        self._widget.on_msg(lambda _widget, message, _buffers: self.heard(message))
+        super().__init__(state=self._state(), anchor=new_anchor())
+        answer_while_busy(self)
+        self.on_msg(lambda _widget, message, _buffers: self.heard(message))
+        self._follower = follower or Follower(session)
+        self._follower.follow(self)
 
-    def explorer(self, query: Query, shown: Shown) -> LedgerExplorer:
+    def explorer(self, query: Query, shown: Shown) -> LedgerOutput:
         """Make an explorer that begins with a filter; `shown` is what stands in the file."""
         self._made += 1
         self._queries[str(self._made)] = {
@@ -127,12 +137,18 @@ class LedgerViews:
         }
         while len(self._queries) > MAX_EXPLORERS:
             del self._queries[next(iter(self._queries))]
-        self.update()
-        return LedgerExplorer(str(self._widget.anchor), self._made, shown)
+        self.refresh()
+        return LedgerOutput(str(self.anchor), self._made, shown)
 
-    def update(self) -> None:
+    def refresh(self) -> None:
         """Tell the pages how much there is by now; any thread, and never waits for a search."""
-        self._widget.state = self._state()
+        self.state = self._state()
+
+    def close(self) -> None:
+        """Answer no more; what is drawn goes, the tables stay."""
+        if self._follower is not None:
+            self._follower.leave(self)
+        super().close()
 
     def heard(self, message: Any) -> None:
         """Answer a page; may run on any thread, and what is printed here is lost."""
@@ -140,18 +156,14 @@ class LedgerViews:
             case {"kind": "rows", "id": str(asked), "first": int(first), "count": int(count)}:
                 query = _asked(message.get("query"))
                 if query is not None:
-                    self._widget.send({"id": asked, **self._window(query, first, count)})
+                    self.send({"id": asked, **self._window(query, first, count)})
             case {"kind": "event", "id": str(asked), "seq": int(seq)}:
                 whole = message.get("whole") is True
-                self._widget.send({"id": asked, **self._event(seq, whole=whole)})
+                self.send({"id": asked, **self._event(seq, whole=whole)})
             case {"kind": "request", "id": str(asked), "seq": int(seq)}:
-                self._widget.send({"id": asked, **self._request(seq)})
+                self.send({"id": asked, **self._request(seq)})
             case _:
                 pass
-
-    def close(self) -> None:
-        """Answer no more; what is drawn goes, the tables stay."""
-        self._widget.close()
 
     def _state(self) -> dict[str, Any]:
         (state,) = self._session.frames.states()
@@ -197,6 +209,56 @@ class LedgerViews:
         label = SENT if made.is_exact else REBUILT
         part = Part(label=label, text=request_text(made.request))
         return {"kind": "request", "seq": seq, "parts": [_part(part, MAX_CHARACTERS)]}
+
+
+class LedgerExplorer(LedgerWidget):
+    """Show the ledger of a session, every event of it, to be filtered and opened (W3).
+
+    It begins with what `slot` (a name), `turn` (its number in that slot), `kinds` (as
+    `events()["kind"]` has them) and `find` (words) let through. Raises `InputValidation` on a kind
+    that there isn't, `SlotNotFound`. `session` and `follower` as in `SlotTabs`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        slot: str | None = None,
+        turn: int | None = None,
+        kinds: Sequence[str] = (),
+        find: str = "",
+        follower: Follower | None = None,
+    ) -> None:
+        super().__init__(session, follower=follower)
+        self._query = Query(slot=slot, turn=turn, kinds=tuple(kinds), words=tuple(find.split()))
+        self._check(self._query)
+        self._output = self.explorer(self._query, self._shown())
+
+    def output_html(self) -> str:
+        """Give the HTML that stands in a file, and that the explorer is drawn in."""
+        return self._output.as_html()
+
+    def __repr__(self) -> str:
+        return ledger_text(self._shown())
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._output = LedgerOutput(str(self.anchor), self._made, self._shown())
+        return self._output._repr_mimebundle_()
+
+    def _check(self, query: Query) -> None:
+        (state,) = self._session.frames.states()
+        slots = slot_names(state)
+        if query.slot is not None and query.slot not in slots:
+            raise SlotNotFound(query.slot, slots)
+        for kind in query.kinds:
+            if kind not in KINDS:
+                raise InputValidation(f"There is no kind {kind!r}. Kinds: {', '.join(KINDS)}.")
+
+    def _shown(self) -> Shown:
+        with self._reading:
+            (state,) = self._session.frames.states()
+            self._rows.take(state)
+            return shown_of(self._rows, self._query)
 
 
 def _asked(query: object) -> Query | None:

@@ -94,6 +94,8 @@ class Answering(Protocol):
     """A turn that runs: what it says, as far as it isn't recorded."""
 
     @property
+    def turn_id(self) -> str: ...
+    @property
     def text_so_far(self) -> str: ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,14 +15,14 @@ from agent_magics.core.messages import System, Text
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.dataframes.frames import Frames
-from agent_magics.notebook.ledger_magic import shown_of
 from agent_magics.notebook.ledger_rows import MAX_KEPT_QUERIES, LedgerRows, Query
+from agent_magics.notebook.ledger_text import shown_of
 from agent_magics.notebook.views.ledger_view import (
     MAX_EXPLORERS,
     MAX_ROWS,
     REBUILT,
     SENT,
-    LedgerViews,
+    LedgerWidget,
 )
 from agent_magics.session.rebuilding import Rebuilt
 from agent_magics.testing import assistant, user
@@ -44,14 +45,20 @@ class Session:
     def request_of(self, seq: int) -> Rebuilt | None:
         return self.requests.get(seq)
 
+    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    def running(self) -> Mapping[str, object]:
+        return {}
+
 
 class Page:
     """A page that asks, and is told."""
 
     def __init__(self, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.views = LedgerViews(session)
+        self.views = LedgerWidget(session)
         self.told: list[dict[str, Any]] = []
-        monkeypatch.setattr(self.views._widget, "send", self.told.append)
+        monkeypatch.setattr(self.views, "send", self.told.append)
 
     def rows(self, first: int, count: int, **query: Any) -> dict[str, Any]:
         self.views.heard(
@@ -198,21 +205,21 @@ def test_a_page_may_send_anything(page: Page, message: Any) -> None:
 @pytest.mark.req("W3")
 def test_the_state_says_how_much_there_is(page: Page, session: Session) -> None:
     """Not what: it stays small, whatever the ledger holds."""
-    state = page.views._widget.state
+    state = page.views.state
     assert (state["version"], state["title"], state["total"]) == (1, "churn", 3_000)
     assert state["slots"][:2] == ["default", "option-a"]
     assert "tool_call" in state["kinds"]
     assert len(str(state)) < 1_000
     session.state = structs.replace(MANY, events=MANY.events[:10])
-    page.views.update()
-    assert page.views._widget.state["total"] == 10
+    page.views.refresh()
+    assert page.views.state["total"] == 10
 
 
 @pytest.mark.req("W3")
 def test_news_wait_for_no_search(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session's loop tells them, and a search of a page may take a second."""
     with page.views._reading:
-        done = threading.Thread(target=page.views.update)
+        done = threading.Thread(target=page.views.refresh)
         done.start()
         done.join(5)
         assert not done.is_alive()
@@ -226,16 +233,16 @@ def test_each_explorer_begins_with_its_own_filter(page: Page) -> None:
     seen = shown_of(rows, query, last=20, is_exact=True)
     explorer = page.views.explorer(query, seen)
     data = bundle_of(explorer)
-    assert f'class="{page.views._widget.anchor} am-ledger--1"' in data["text/html"]
+    assert f'class="{page.views.anchor} am-ledger--1"' in data["text/html"]
     assert data["text/html"].count("<tr>") == 21
     assert data["text/plain"] == repr(explorer)
-    assert page.views._widget.state["queries"]["1"] == {
+    assert page.views.state["queries"]["1"] == {
         "slot": None, "turn": None, "kinds": ["usage"], "find": "turn",
     }  # fmt: skip
     for _ in range(MAX_EXPLORERS):
         page.views.explorer(Query(), seen)
-    assert len(page.views._widget.state["queries"]) == MAX_EXPLORERS
-    assert "1" not in page.views._widget.state["queries"]
+    assert len(page.views.state["queries"]) == MAX_EXPLORERS
+    assert "1" not in page.views.state["queries"]
 
 
 @pytest.mark.req("W3")

@@ -9,17 +9,25 @@ from typing import cast
 import pytest
 from ipykernel.comm import Comm
 
+from agent_magics.context.view import TurnSpan
+from agent_magics.core.errors import AgentError
+from agent_magics.core.events import LedgerEvent
 from agent_magics.dataframes.frames import Frames
+from agent_magics.notebook.views.compare_view import CompareView
+from agent_magics.notebook.views.dashboard import Dashboard
 from agent_magics.notebook.views.front_end import view_source
+from agent_magics.notebook.views.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compacting import CompactionOutcome
+from tests.dataframes.ledgers import state_of
 from tests.notebook.test_text import Churn
 
 
 class Session(Churn):
     """A session with the listeners, the log and the changes that views ask for."""
 
-    frames = Frames(lambda: (), lambda: ())
+    frames = Frames(lambda: (state_of(),), lambda: ())
 
     def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
@@ -29,6 +37,12 @@ class Session(Churn):
 
     def request_of(self, _seq: int) -> None:
         """No event belongs to a request here."""
+
+    def history(self, _slot: str | None = None) -> tuple[LedgerEvent, ...]:
+        return ()
+
+    def turns(self, _slot: str | None = None) -> tuple[TurnSpan, ...]:
+        return ()
 
     async def nothing(self, *_: object, **__: object) -> None:
         """Nobody clicks here."""
@@ -54,7 +68,7 @@ def shown(view: object) -> dict[str, str]:
 )
 def test_a_view_reads_without_a_page(show: Callable[[Views], object], says: str) -> None:
     """Its output holds static HTML and plain text, no widget; its repr is that text."""
-    view = show(Views(Session(), on_switch=lambda _slot: None))
+    view = show(Views(Session()))
     data = shown(view)
     assert set(data) == {"text/plain", "text/html"}
     assert says in data["text/plain"]
@@ -63,14 +77,70 @@ def test_a_view_reads_without_a_page(show: Callable[[Views], object], says: str)
     assert "<script" not in data["text/html"]
 
 
+@pytest.mark.req("W5")
+def test_a_dashboard_reads_without_a_page() -> None:
+    """It holds the static form of each view, in the element that it is drawn in, and no widget."""
+    dashboard = Dashboard(Session())
+    data = shown(dashboard)
+    assert set(data) == {"text/plain", "text/html"}
+    for view in (dashboard.tabs, dashboard.budget, dashboard.comparison, dashboard.ledger):
+        assert view.output_html() in data["text/html"]
+        assert repr(view) in data["text/plain"]
+        assert str(view.anchor) in data["text/html"]
+
+
+@pytest.mark.req("W5")
+def test_a_closed_dashboard_follows_no_more() -> None:
+    """The session has no listener left of it."""
+    session = Session()
+    listeners: list[object] = []
+
+    def subscribe(listener: Callable[[], None]) -> Callable[[], None]:
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    session.subscribe = subscribe  # type: ignore[method-assign, assignment]
+    dashboard = Dashboard(session)
+    assert len(listeners) == 1
+    dashboard.close()
+    assert listeners == []
+
+
+@pytest.mark.req("W2", "W3", "W5")
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda session: TokenBudget(session, "optoin-a"), 'Nothing called "optoin-a"'),
+        (lambda session: CompareView(session, "default", "none"), 'Nothing called "none"'),
+        (lambda session: LedgerExplorer(session, kinds=["usages"]), "There is no kind 'usages'"),
+    ],
+    ids=["budget", "compare", "ledger"],
+)
+def test_what_there_is_not_is_told(make: Callable[[Session], object], says: str) -> None:
+    """In one sentence that names what there is; nothing follows the session then."""
+    with pytest.raises(AgentError, match=says):
+        make(Session())
+
+
+@pytest.mark.req("W2")
+def test_a_budget_without_a_slot_is_the_current_ones() -> None:
+    """It goes along when somebody switches."""
+    session = Session()
+    budget = TokenBudget(session)
+    assert repr(budget).startswith("option-a ")
+    session.current_slot = "default"
+    budget.refresh()
+    assert repr(budget).startswith("default ")
+
+
 @pytest.mark.req("W2")
 def test_a_budget_is_one_slots() -> None:
     """Each slot has a model of its own; going elsewhere leaves it where it is."""
     session = Session()
-    views = Views(session, on_switch=lambda _slot: None)
+    views = Views(session)
     ours, other = views.budget("option-a"), views.budget("default")
     session.current_slot = "default"
-    views._update()
+    views._follower.refresh()
     assert ours is not other
     assert views.budget("option-a") is ours
     assert [repr(each).split(" ")[0] for each in (ours, other)] == ["option-a", "default"]
@@ -80,7 +150,7 @@ def test_a_budget_is_one_slots() -> None:
 def test_what_a_compaction_would_free_is_thought_about_once() -> None:
     """Planning walks the history: only a context that changed is planned for again."""
     session = Session()
-    views = Views(session, on_switch=lambda _slot: None)
+    views = Views(session)
     plans: list[str | None] = []
 
     def plan(slot: str | None = None) -> CompactionOutcome:
@@ -96,7 +166,7 @@ def test_what_a_compaction_would_free_is_thought_about_once() -> None:
 
     session.foreseen_compaction = plan  # type: ignore[method-assign, assignment]
     view = views.budget("default")
-    views._update()
+    views._follower.refresh()
     assert view.state["budget"]["frees"] == 41_016
     assert plans == ["default"]
 
@@ -104,8 +174,8 @@ def test_what_a_compaction_would_free_is_thought_about_once() -> None:
 @pytest.mark.req("W1")
 def test_outputs_of_one_view_share_their_class() -> None:
     """By it the live view finds them; another session's outputs have another."""
-    views = Views(Session(), on_switch=lambda _slot: None)
-    others = Views(Session(), on_switch=lambda _slot: None)
+    views = Views(Session())
+    others = Views(Session())
     assert views.tabs().anchor in shown(views.tabs())["text/html"]
     assert views.tabs().anchor == views.tabs().anchor != others.tabs().anchor
 
@@ -114,7 +184,7 @@ def test_outputs_of_one_view_share_their_class() -> None:
 def test_pages_are_sent_what_changed() -> None:
     """A numbered delta; nothing where nothing changed; a page that missed one gets all of it."""
     session = Session()
-    view = Views(session, on_switch=lambda _slot: None).tabs()
+    view = Views(session).tabs()
     sent: list[object] = []
     view.send = sent.append
     began = view.get_state()

@@ -1,0 +1,302 @@
+"""The same prompt in several slots: what each answered, and where the answers differ.
+
+`ComparisonState` is the JSON shape that the compare view draws. A prompt is shared where two turns
+of different slots began with the same text; a turn that a slot inherited is its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Literal, Protocol
+
+import msgspec
+
+from agent_magics.context.view import TurnSpan
+from agent_magics.core.errors import InputValidation, SlotNotFound
+from agent_magics.core.events import (
+    AssistantMessage,
+    LedgerEvent,
+    ToolCalled,
+    Usage,
+    UserMessage,
+)
+from agent_magics.core.messages import Value, text_of
+from agent_magics.core.money import dollars
+from agent_magics.core.slots import SlotMeta
+from agent_magics.notebook.views.differences import Compared, Piece, base_pieces, compared
+from agent_magics.notebook.views.state import Answering
+from agent_magics.settings import shown_model
+
+VERSION = 1
+NEWEST_TURNS = 200  # of each slot are looked at
+MAX_CHARACTERS = 50_000  # of an answer: more would freeze the page
+MAX_SLOTS = 12  # side by side
+LABEL_CHARACTERS = 120
+NONE_SHARED = (
+    "No two of these slots were asked the same yet. Ask them together: %%agent --slots A,B"
+)
+TOO_FEW = "A comparison needs two slots. Make another: %slot derive NAME"
+
+Status = Literal["complete", "incomplete", "running", "not asked"]
+
+
+class Session(Protocol):
+    """What of a session a comparison is made of; every member may be read from any thread."""
+
+    def list_slots(self) -> Sequence[SlotMeta]: ...
+    def history(self, slot: str | None = None) -> Sequence[LedgerEvent]: ...
+    def turns(self, slot: str | None = None) -> Sequence[TurnSpan]: ...
+    def running(self) -> Mapping[str, Answering]: ...
+
+
+class Answered(Value):
+    """The newest turn of a slot that began with a prompt. `seq` is that prompt's."""
+
+    seq: int
+    turn_id: str
+    turn: int
+    text: str
+    status: Status
+    facts: tuple[str, ...] = ()
+
+
+class PromptState(Value):
+    """A prompt that can be chosen; `id` is the seq of its newest turn, `label` its beginning."""
+
+    id: str
+    label: str
+
+
+class ColumnState(Value):
+    """One slot's answer; `id` is the slot's name. `alike` is the percentage it has in common with
+    the base's; None: it is the base, or there is nothing to compare.
+    """
+
+    id: str
+    status: Status
+    turn: int | None = None
+    facts: str = ""
+    alike: int | None = None
+    pieces: tuple[Piece, ...] = ()
+
+
+class ComparisonState(Value):
+    """All that the compare view shows. `hint` says what to do where there is nothing to compare."""
+
+    version: int
+    prompts: tuple[PromptState, ...]
+    chosen: str
+    prompt: str
+    base: str
+    columns: tuple[ColumnState, ...]
+    hint: str = ""
+
+
+class Answers:
+    """The answers of some slots, read again only where something happened in them."""
+
+    def __init__(self, session: Session, uids: Sequence[str] = ()) -> None:
+        self._session = session
+        self._uids = tuple(uids)
+        self._kept: dict[str, tuple[SlotMeta, dict[str, Answered]]] = {}
+
+    def read(self) -> Mapping[str, Mapping[str, Answered]]:
+        """Give the answers by slot and prompt, the slots in the order in which they were named."""
+        found = {slot.uid: slot for slot in self._session.list_slots()}
+        uids = [uid for uid in self._uids if uid in found] if self._uids else list(found)
+        self._kept = {uid: (found[uid], self._of(found[uid])) for uid in uids}
+        return {slot.slot_id: answers for slot, answers in self._kept.values()}
+
+    def _of(self, slot: SlotMeta) -> dict[str, Answered]:
+        slot = msgspec.structs.replace(slot, is_current=False)
+        kept = self._kept.get(slot.uid)
+        is_same = kept and msgspec.structs.replace(kept[0], is_current=False) == slot
+        if kept and is_same and not slot.is_running:
+            return kept[1]
+        return answers_of(self._session, slot.slot_id)
+
+
+def answers_of(session: Session, slot: str) -> dict[str, Answered]:
+    """Find what a slot was asked in its newest turns, and its newest answer to each."""
+    spans = {span.turn_id: span for span in session.turns(slot)[-NEWEST_TURNS:]}
+    running = session.running().get(slot)
+    since = next(iter(spans.values())).first_seq if spans else 0
+    found: dict[str, Answered] = {}
+    events = [event for event in session.history(slot) if event.seq >= since]
+    for turn_id, told in groupby(events, key=lambda event: event.turn_id):
+        of_turn = list(told)
+        first = of_turn[0].payload
+        if turn_id is None or turn_id not in spans or not isinstance(first, UserMessage):
+            continue
+        streaming = running.text_so_far if running and running.turn_id == turn_id else None
+        found[text_of(first.content).strip()] = Answered(
+            seq=of_turn[0].seq,
+            turn_id=turn_id,
+            turn=spans[turn_id].index,
+            text=_said(of_turn, streaming or ""),
+            status=_status(of_turn, is_running=streaming is not None),
+            facts=_facts(of_turn),
+        )
+    return found
+
+
+def uids_of(session: Session, names: Sequence[str]) -> tuple[str, ...]:
+    """Give the uids of slots that are named to be compared; raises `SlotNotFound`,
+    and `InputValidation` where only one is named or one is named twice.
+    """
+    uids = {slot.slot_id: slot.uid for slot in session.list_slots()}
+    for name in names:
+        if name not in uids:
+            raise SlotNotFound(name, tuple(uids))
+        if names.count(name) > 1:
+            raise InputValidation(f'Slot "{name}" is named twice; name each once.')
+    if len(names) == 1:
+        raise InputValidation(f'Slot "{names[0]}" alone can\'t be compared; name another.')
+    return tuple(uids[name] for name in names)
+
+
+def shared_prompts(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[str, ...]:
+    """Name the prompts that two different turns answered, the newest first."""
+    turns: dict[str, dict[str, int]] = {}
+    for of_slot in answers.values():
+        for prompt, answered in of_slot.items():
+            turns.setdefault(prompt, {})[answered.turn_id] = answered.seq
+    shared = [prompt for prompt, by_turn in turns.items() if len(by_turn) > 1]
+    return tuple(sorted(shared, key=lambda prompt: -max(turns[prompt].values())))
+
+
+def comparison_of(
+    answers: Mapping[str, Mapping[str, Answered]],
+    *,
+    chosen: str | None = None,
+    base: str | None = None,
+    is_named: bool = True,
+) -> ComparisonState:
+    """Put answers side by side.
+
+    `chosen` is the id of a prompt (None, or one that is gone: the newest), `base` the slot that
+    the others are compared with (None: the first). Without `is_named` nobody chose the slots: those
+    that weren't asked, or have the same turn as another, are left out.
+    """
+    prompts = shared_prompts(answers)
+    ids = {prompt: str(_newest(answers, prompt)) for prompt in prompts}
+    if not prompts:
+        hint = TOO_FEW if len(answers) < 2 else NONE_SHARED  # noqa: PLR2004 - a comparison's two
+        return _state((), "", "", "", (), hint)
+    prompt = next((each for each in prompts if ids[each] == chosen), prompts[0])
+    of_prompt = {slot: of_slot.get(prompt) for slot, of_slot in answers.items()}
+    if not is_named:
+        of_prompt = _own(of_prompt)
+    asked = [slot for slot, answered in of_prompt.items() if answered is not None]
+    against = base if base in asked else asked[0]
+    listed = tuple(PromptState(id=ids[each], label=_label(each)) for each in prompts)
+    return _state(listed, ids[prompt], prompt, against, _columns(of_prompt, against), "")
+
+
+def _state(
+    prompts: tuple[PromptState, ...],
+    chosen: str,
+    prompt: str,
+    base: str,
+    columns: tuple[ColumnState, ...],
+    hint: str,
+) -> ComparisonState:
+    return ComparisonState(
+        version=VERSION,
+        prompts=prompts,
+        chosen=chosen,
+        prompt=prompt[:MAX_CHARACTERS],
+        base=base,
+        columns=columns,
+        hint=hint,
+    )
+
+
+def _newest(answers: Mapping[str, Mapping[str, Answered]], prompt: str) -> int:
+    return max(of_slot[prompt].seq for of_slot in answers.values() if prompt in of_slot)
+
+
+def _own(of_prompt: Mapping[str, Answered | None]) -> dict[str, Answered | None]:
+    made: dict[str, Answered | None] = {}
+    seen: set[str] = set()
+    for slot, answered in of_prompt.items():
+        if answered is not None and answered.turn_id not in seen and len(made) < MAX_SLOTS:
+            seen.add(answered.turn_id)
+            made[slot] = answered
+    return made
+
+
+def _columns(of_prompt: Mapping[str, Answered | None], base: str) -> tuple[ColumnState, ...]:
+    whole = of_prompt[base]
+    assert whole is not None
+    others = {
+        slot: compared(whole.text, answered.text)
+        for slot, answered in of_prompt.items()
+        if answered is not None and slot != base
+    }
+    made = []
+    for slot, answered in of_prompt.items():
+        if answered is None:
+            made.append(ColumnState(id=slot, status="not asked"))
+        elif slot == base:
+            pieces = base_pieces(answered.text, tuple(others.values()))
+            made.append(_column(slot, answered, pieces, None))
+        else:
+            made.append(_column(slot, answered, others[slot].pieces, others[slot]))
+    return tuple(made)
+
+
+def _column(
+    slot: str, answered: Answered, pieces: tuple[Piece, ...], against: Compared | None
+) -> ColumnState:
+    return ColumnState(
+        id=slot,
+        status=answered.status,
+        turn=answered.turn,
+        facts=" · ".join(answered.facts),
+        alike=None if against is None else _percent(against.alike),
+        pieces=pieces,
+    )
+
+
+def _percent(share: float) -> int:
+    """Round to a percentage; what isn't the same is never 100 %."""
+    return 100 if share == 1 else min(99, round(100 * share))
+
+
+def _label(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return f"{line[:LABEL_CHARACTERS]}…" if len(line) > LABEL_CHARACTERS else line
+
+
+def _said(events: Iterable[LedgerEvent], streaming: str) -> str:
+    texts = [text_of(e.payload.content) for e in events if isinstance(e.payload, AssistantMessage)]
+    text = "\n\n".join(part.strip() for part in (*texts, streaming) if part.strip())
+    cut = len(text) - MAX_CHARACTERS
+    return f"{text[:MAX_CHARACTERS]}… ({cut:,} characters more)" if cut > 0 else text
+
+
+def _status(events: Sequence[LedgerEvent], *, is_running: bool) -> Status:
+    if is_running:
+        return "running"
+    last = [e.payload for e in events if isinstance(e.payload, AssistantMessage)][-1:]
+    return "complete" if last and last[0].status == "complete" else "incomplete"
+
+
+def _facts(events: Sequence[LedgerEvent]) -> tuple[str, ...]:
+    """Say by which model, for how many tokens, at which price, with how many calls."""
+    payloads = [event.payload for event in events]
+    models = [p for p in payloads if isinstance(p, AssistantMessage) and p.model]
+    facts = [shown_model(f"{models[-1].provider}:{models[-1].model}")] if models else []
+    spent = [p for p in payloads if isinstance(p, Usage) and p.purpose == "turn"]
+    asked = [p for p in spent if p.input_tokens is not None]
+    if asked:
+        given = sum(p.input_tokens or 0 for p in asked)
+        facts.append(f"{given:,} → {sum(p.output_tokens or 0 for p in asked):,} tokens")
+    if asked and all(p.cost_usd is not None for p in asked):
+        facts.append(dollars(sum(p.cost_usd or 0.0 for p in asked)))
+    calls = sum(isinstance(p, ToolCalled) for p in payloads)
+    if calls:
+        facts.append(f"{calls:,} call{'' if calls == 1 else 's'}")
+    return tuple(facts)

@@ -1,0 +1,134 @@
+"""The compare view and the dashboard in a real JupyterLab, by themselves and in a layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.lab import Lab, lab_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.req("W5")]
+
+WAIT_MS = 20_000
+HOSTILE = '<img src=x onerror="window.pwned = 1"><script>window.pwned = 1</script>'
+TENURE = "Use the **tenure** column: long customers stay.\n\n```python\ndf.groupby('tenure')\n```"
+PRICE = "Use the **price** column: cheap plans stay.\n\n```python\ndf.groupby('price')\n```"
+STEPS = ["Yes, three columns.", TENURE, PRICE, f"First {HOSTILE}", f"Second {HOSTILE}"]
+IMPORT = "import agent_magics\nsession = agent_magics.current()\n"
+WIDTHS = """selector => [...document.querySelectorAll(selector)].map(
+  node => node.scrollWidth - node.clientWidth)"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two slots that were asked the same, answered each in its own way."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    script = folder / "answers.yaml"
+    script.write_text(json.dumps({"steps": STEPS, "context_window": 32_000}))
+    environ = {
+        "AGENT_MAGICS_MODEL": f"scripted:{script}",
+        "AGENT_MAGICS_STORE": str(folder / "ledger.db"),
+    }
+    with lab_page(folder, environ) as page:
+        page.run("%load_ext agent_magics")
+        page.run("%agent Is there a table?")
+        for slot in ("option-a", "option-b"):
+            page.run(f"%slot derive {slot}")
+            page.run(f"%agent --slot {slot} Which column predicts churn?")
+        yield page
+
+
+def marked(lab: Lab, selector: str) -> list[str]:
+    """The texts that are marked in what a selector finds first."""
+    lab.do(lab.page.wait_for_selector(f"{selector} .am-compare__column", timeout=WAIT_MS))
+    found: list[str] = lab.do(
+        lab.page.eval_on_selector_all(
+            f"{selector} .am-compare__differs", "nodes => nodes.map(n => n.textContent)"
+        )
+    )
+    return found
+
+
+def test_answers_stand_side_by_side_with_their_differences(lab: Lab) -> None:
+    """The words that the other hasn't got are marked; text of a model is text."""
+    lab.run("%slot compare option-a option-b")
+    texts = marked(lab, ".jp-OutputArea")
+    assert "tenure" in texts
+    assert "price" in texts
+    assert "column" not in "".join(texts)
+    lab.shoot("compare", ".am-compare")
+
+
+def test_a_base_is_chosen_by_keyboard(lab: Lab) -> None:
+    """The kernel compares anew; the list keeps the focus."""
+    field = lab.page.locator(".am-compare select").last
+    lab.do(field.focus())
+    lab.do(lab.page.keyboard.press("ArrowDown"))
+    base = ".am-compare__column--base .am-compare__slot:text-is('option-b')"
+    lab.do(lab.page.wait_for_selector(base, timeout=WAIT_MS))
+    focused = lab.do(lab.page.evaluate("document.activeElement.tagName"))
+    assert focused == "SELECT"
+
+
+def test_a_comparison_follows_what_is_asked(lab: Lab) -> None:
+    """The next prompt that both are asked is shown as it comes; nothing in it runs."""
+    lab.run("%%agent --slots option-a,option-b\nAnd what is hostile?")
+    asked = ".am-compare__prompt:has-text('And what is hostile?')"
+    lab.do(lab.page.wait_for_selector(asked, timeout=WAIT_MS))
+    lab.do(lab.page.wait_for_selector(".am-compare__text:has-text('<img')", timeout=WAIT_MS))
+    assert lab.do(lab.page.evaluate("window.pwned")) is None
+    assert lab.do(lab.page.locator(".am-compare img").count()) == 0
+    assert lab.asked == []
+
+
+def test_the_dashboard_puts_the_views_together(lab: Lab) -> None:
+    """Tabs beside the current slot's budget, the ledger below: each is live."""
+    lab.run(f"{IMPORT}agent_magics.Dashboard(session)")
+    for part in (".am-tabs__tab", ".am-budget__bar", ".am-grid__row, [role=row]"):
+        lab.do(lab.page.wait_for_selector(f".am-dashboard {part}", timeout=WAIT_MS))
+    lab.do(lab.page.click(".am-dashboard .am-tabs__tab:has-text('option-b')"))
+    head = ".am-dashboard .am-budget__head:has-text('option-b')"
+    lab.do(lab.page.wait_for_selector(head, timeout=WAIT_MS))
+    assert lab.text("%slot list").count("option-b *") == 1
+    lab.do(lab.page.click(".am-dashboard summary:has-text('Compare')"))
+    assert marked(lab, ".am-dashboard")
+    lab.shoot("dashboard", ".am-dashboard")
+
+
+def test_views_stand_in_a_layout_of_ipywidgets(lab: Lab) -> None:
+    """Widgets among others: live, clickable, closed one by one."""
+    lab.run(
+        f"{IMPORT}import ipywidgets\n"
+        "tabs = agent_magics.SlotTabs(session)\n"
+        "budget = agent_magics.TokenBudget(session, 'option-a')\n"
+        "ledger = agent_magics.LedgerExplorer(session, kinds=['user_message'])\n"
+        "compared = agent_magics.CompareView(session, 'option-a', 'option-b')\n"
+        "box = ipywidgets.VBox([tabs, budget, ledger, compared])\nbox"
+    )
+    for part in (".am-tabs__tab", ".am-budget__bar", ".am-compare__column"):
+        lab.do(lab.page.wait_for_selector(f".widget-vbox {part}", timeout=WAIT_MS))
+    row = ".widget-vbox [role=row]:has-text('user_message')"
+    lab.do(lab.page.wait_for_selector(row, timeout=WAIT_MS))
+    lab.do(lab.page.click(".widget-vbox .am-tabs__tab:has-text('default')"))
+    current = ".widget-vbox .am-tabs__tab[aria-selected='true']:has-text('default')"
+    lab.do(lab.page.wait_for_selector(current, timeout=WAIT_MS))
+    head = lab.do(lab.page.inner_text(".widget-vbox .am-budget__head"))
+    assert head.startswith("option-a")
+    lab.run("compared.close()")
+    gone = "() => !document.querySelector('.widget-vbox .am-compare__column')"
+    lab.do(lab.page.wait_for_function(gone, timeout=WAIT_MS))
+    lab.shoot("layout", ".widget-vbox")
+
+
+def test_nothing_is_wider_than_a_narrow_cell(lab: Lab) -> None:
+    """At 400 px the columns stand one above the other, and nothing sticks out."""
+    lab.run("%slot compare option-a option-b")
+    lab.do(lab.page.set_viewport_size({"width": 560, "height": 900}))
+    try:
+        lab.do(lab.page.locator(".am-compare").last.scroll_into_view_if_needed())
+        assert set(lab.do(lab.page.evaluate(WIDTHS, ".am-compare__columns"))) == {0}
+        lab.shoot("compare narrow", ".am-compare >> nth=-1")
+    finally:
+        lab.do(lab.page.set_viewport_size({"width": 1200, "height": 900}))
