@@ -1,4 +1,4 @@
-"""A real JupyterLab in a real Chromium, with everything it writes in one temporary folder.
+"""A real JupyterLab or Notebook 7 in a real Chromium; all it writes is in one temporary folder.
 
 Playwright is used by its async API on a thread of its own: the sync one leaves a running loop
 behind, and tests of others would trip over it.
@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,14 +44,19 @@ CHROMIUM_FLAGS = (
 READY = """async (path) => {
   const app = window.jupyterapp;
   await app.restored;
-  const panel = await app.commands.execute('docmanager:open', {path});
+  const until = async (holds) => {
+    while (!holds()) await new Promise(resolve => setTimeout(resolve, 50));
+  };
+  // Notebook 7 has one notebook a page, and opens it by itself.
+  if (!location.pathname.startsWith('/notebooks/')) {
+    await app.commands.execute('docmanager:open', {path});
+  }
+  await until(() => app.shell.currentWidget?.context?.path === path);
+  const panel = app.shell.currentWidget;
   await panel.context.ready;
   await panel.sessionContext.ready;
   await panel.revealed;
   const session = panel.sessionContext.session;
-  const until = async (holds) => {
-    while (!holds()) await new Promise(resolve => setTimeout(resolve, 50));
-  };
   await until(() => session.kernel?.connectionStatus === 'connected');
   await session.kernel.info;
   await until(() => session.kernel.status === 'idle');
@@ -78,11 +84,24 @@ RESTART = """async () => {
   await kernel.info;
   while (kernel.status !== 'idle') await new Promise(resolve => setTimeout(resolve, 50));
 }"""
+PANEL = "window.jupyterapp.shell.currentWidget"
 THEME = """async (theme) => {
   await window.jupyterapp.commands.execute('apputils:change-theme', {theme});
 }"""
 THEME_MS = 20_000
 THEMES = ("JupyterLab Dark", "JupyterLab Light")
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """What is started, and which of its pages shows the notebook."""
+
+    module: str
+    page: str
+
+
+LAB = FrontEnd("jupyterlab", "/lab")
+NOTEBOOK_7 = FrontEnd("notebook", "/notebooks/session.ipynb")
 
 
 class Lab:
@@ -135,7 +154,7 @@ class Lab:
         is_on = f"document.body.dataset.jpThemeName === '{theme}'"
         self.do(self.page.wait_for_function(is_on, timeout=THEME_MS))
         self.do(asyncio.sleep(1))  # the splash
-        is_there = "document.querySelector('#jp-main-dock-panel').getBoundingClientRect().width > 0"
+        is_there = f"{PANEL}.node.getBoundingClientRect().width > 0"
         self.do(self.page.wait_for_function(is_there, timeout=THEME_MS))
 
 
@@ -145,24 +164,27 @@ def _plain(output: dict[str, Any]) -> str:
 
 
 @contextmanager
-def lab_page(folder: Path, environ: dict[str, str]) -> Iterator[Lab]:
+def lab_page(folder: Path, environ: dict[str, str], front_end: FrontEnd = LAB) -> Iterator[Lab]:
     """Start server and browser and open `work/session.ipynb`; end both afterwards."""
     (folder / "work").mkdir()
     notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     notebook["metadata"] = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     (folder / "work" / "session.ipynb").write_text(json.dumps(notebook))
-    with _server(folder, environ) as address, _browser(address) as lab:
+    with (
+        _server(folder, environ, front_end.module) as address,
+        _browser(f"{address}{front_end.page}") as lab,
+    ):
         yield lab
 
 
 @contextmanager
-def _server(folder: Path, environ: dict[str, str]) -> Iterator[str]:
+def _server(folder: Path, environ: dict[str, str], module: str) -> Iterator[str]:
     port = _free_port()
     _write_settings(folder)
     command = [
         sys.executable,
         "-m",
-        "jupyterlab",
+        module,
         "--no-browser",
         "--ip=127.0.0.1",
         f"--port={port}",
@@ -208,7 +230,7 @@ def _browser(address: str) -> Iterator[Lab]:
             try:
                 page = await browser.new_page(viewport={"width": 1200, "height": 900})
                 await page.route("**/*", lambda route: _only_loopback(route, asked))
-                await page.goto(f"{address}/lab", timeout=PATIENCE_S * 1000)
+                await page.goto(address, timeout=PATIENCE_S * 1000)
                 await page.wait_for_function("window.jupyterapp", timeout=PATIENCE_S * 1000)
                 await page.evaluate(READY, "session.ipynb")
                 ready.set_result(page)
@@ -283,10 +305,10 @@ def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        assert server.poll() is None, "JupyterLab ended at its start"
+        assert server.poll() is None, "the server ended at its start"
         try:
             with direct.open(url, timeout=2):
                 return
         except OSError:
             time.sleep(0.2)
-    raise AssertionError("JupyterLab did not answer")
+    raise AssertionError("the server did not answer")
