@@ -21,11 +21,13 @@ _BOX = '<div style="flex: 1 1 20em; min-width: 0">'
 
 
 class Columns(Page):
-    """One output made of several pages. `pages` are where the answers go, by slot."""
+    """One output made of several pages. `pages` are where the answers go, by slot; `anchor` is
+    the class by which live views find them.
+    """
 
-    def __init__(self, slots: Sequence[str], *, is_live: bool) -> None:
+    def __init__(self, slots: Sequence[str], *, is_live: bool, anchor: str = "") -> None:
         super().__init__(is_live=is_live)
-        self.pages = {slot: _Column(self, is_live=is_live) for slot in slots}
+        self.pages = {slot: _Column(self, is_live=is_live, anchor=anchor) for slot in slots}
         self._facts: dict[str, Any] = {}
 
     def put(self, metadata: dict[str, Any]) -> None:
@@ -52,8 +54,8 @@ class Columns(Page):
 class _Column(Page):
     """One of them; it gives what it would show to the whole."""
 
-    def __init__(self, whole: Columns, *, is_live: bool) -> None:
-        super().__init__(is_live=is_live)
+    def __init__(self, whole: Columns, *, is_live: bool, anchor: str) -> None:
+        super().__init__(is_live=is_live, anchor=anchor)
         self.data = {"text/markdown": "", "text/plain": ""}
         self.is_whole = False
         self._whole = whole
@@ -90,8 +92,8 @@ class _Whole(Terminal):
         terminal.add_text(f"── {self._slot} ──\n{self._written.getvalue()}\n")
 
 
-def columns_for(slots: Sequence[str]) -> dict[str, Page | Terminal]:
-    """Make a place for the answer of each slot."""
+def columns_for(slots: Sequence[str], *, anchor: str = "") -> dict[str, Page | Terminal]:
+    """Make a place for the answer of each slot; `anchor`: of the views that draw them live."""
     if in_kernel():
-        return dict(Columns(slots, is_live=somebody_there()).pages)
+        return dict(Columns(slots, is_live=somebody_there(), anchor=anchor).pages)
     return {slot: _Whole(slot) for slot in slots}

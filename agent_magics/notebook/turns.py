@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_magics.core.errors import InternalPanic, said_by
@@ -27,13 +28,14 @@ def show_turns(
 ) -> dict[str, Reply]:
     """Show the turns of several slots side by side until all have ended; give their replies.
 
-    One interrupt stops them all. Ends as `show_turn`; what failed is named with its slot.
+    One interrupt stops them all, the button of a column its own turn. Ends as `show_turn`; what
+    failed is named with its slot.
     """
-    pages = columns_for(tuple(turns))
-    answers = {slot: AnswerDisplay(pages[slot]) for slot in turns}
+    answers = _displays_of(seat, turns)
 
     async def watch() -> list[TurnOutcome]:
-        return await asyncio.gather(*(_watched(answers[s], t) for s, t in turns.items()))
+        watched = (_watched(answers[slot], turn, tells=True) for slot, turn in turns.items())
+        return await asyncio.gather(*watched)
 
     def stop() -> None:
         for turn in turns.values():
@@ -72,28 +74,46 @@ def _end_together(
 
 def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None]) -> None:
     """Show a turn in this cell while others run; `then` gets the reply of one that completed."""
-
-    def stop() -> None:
-        if turn.stop_wanted.is_set():
-            turn.abandon()
-        else:
-            turn.cancel()
-
-    answer = _display_of(seat, turn, stop)
+    answer = _display_of(seat, turn, lambda: _stop(turn))
 
     async def watch() -> None:
-        with answer:
-            async for event in turn:
-                answer.feed(event)
-            outcome = await turn.join()
-            sentence = _trouble(outcome, answer)
-            if sentence:
-                answer.note(sentence)
-            else:
-                then(outcome.reply)
-            answer.finish(outcome)
+        outcome = await _watched(answer, turn, tells=True)
+        if isinstance(outcome, Completed):
+            then(outcome.reply)
 
     seat.bridge.loop.post(watch())
+
+
+def _stop(turn: RunningTurn) -> None:
+    """Stop one turn; the second time its running tools aren't waited for."""
+    if turn.stop_wanted.is_set():
+        turn.abandon()
+    else:
+        turn.cancel()
+
+
+def _displays_of(seat: Seat, turns: Mapping[str, RunningTurn]) -> dict[str, AnswerDisplay]:
+    """Make a column for each turn; where a page may draw it live, its button stops that turn."""
+    try:
+        views = seat.live_turns.views()
+        if views is None:
+            return {slot: AnswerDisplay(page) for slot, page in columns_for(tuple(turns)).items()}
+        made = {}
+        for slot, page in columns_for(tuple(turns), anchor=views.anchor).items():
+            assert isinstance(page, Page)
+            turn = turns[slot]
+            view = views.open(
+                turn,
+                page,
+                stop=partial(_stop, turn),
+                share=partial(_share, seat, turn),
+            )
+            made[slot] = AnswerDisplay(page, view)
+    except BaseException:  # interrupted: the turns run already
+        for turn in turns.values():
+            turn.cancel()
+        raise
+    return made
 
 
 def _display_of(seat: Seat, turn: RunningTurn, stop: Callable[[], None]) -> AnswerDisplay:
@@ -134,11 +154,15 @@ def _trouble(outcome: TurnOutcome, answer: AnswerDisplay) -> str | None:
             assert_never(outcome)
 
 
-async def _watched(answer: AnswerDisplay, turn: RunningTurn) -> TurnOutcome:
+async def _watched(answer: AnswerDisplay, turn: RunningTurn, *, tells: bool = False) -> TurnOutcome:
+    """Show a turn until it ends; `tells`: also what kept it from completing, where it stands."""
     with answer:
         async for event in turn:
             answer.feed(event)
         outcome = await turn.join()
+        sentence = _trouble(outcome, answer) if tells else None
+        if sentence:
+            answer.note(sentence)
         answer.finish(outcome)
     return outcome
 

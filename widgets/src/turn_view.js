@@ -65,7 +65,7 @@ const TURN_STYLE = `
   outline: 2px solid var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); outline-offset: 1px; }
 .am-turn .am-turn__bar { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-height: 28px; margin-top: 4px;
   color: var(--jp-ui-font-color2, inherit); }
-.am-turn .am-turn__now { flex: 1 1 12em; min-width: 0; font-variant-numeric: tabular-nums; }
+.am-turn .am-turn__now { flex: 1 1 8em; min-width: 0; font-variant-numeric: tabular-nums; }
 .am-turn .am-turn__context { display: inline-flex; align-items: center; gap: 6px; font-variant-numeric: tabular-nums; }
 .am-turn .am-turn__meter { position: relative; width: 64px; height: 8px; border-radius: 2px; overflow: hidden;
   box-shadow: inset 0 0 0 1px var(--jp-border-color1, rgba(128, 128, 128, .5)); }
