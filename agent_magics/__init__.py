@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from agent_magics.dataframes.frames import Frames
     from agent_magics.ledger.memories import SqlMemoryStore
     from agent_magics.ledger.store import SqlStore
+    from agent_magics.notebook.shown_turn import TurnView
     from agent_magics.notebook.views.compare_view import CompareView
     from agent_magics.notebook.views.dashboard import Dashboard
     from agent_magics.notebook.views.ledger_view import LedgerExplorer
@@ -127,6 +128,7 @@ _HOMES = {
     ),
     "agent_magics.ledger.memories": ("SqlMemoryStore",),
     "agent_magics.ledger.store": ("SqlStore",),
+    "agent_magics.notebook.shown_turn": ("TurnView",),
     "agent_magics.notebook.views.compare_view": ("CompareView",),
     "agent_magics.notebook.views.dashboard": ("Dashboard",),
     "agent_magics.notebook.views.ledger_view": ("LedgerExplorer",),
@@ -201,6 +203,7 @@ __all__ = [
     "TokenBudget",
     "TurnOutcome",
     "TurnStartPatch",
+    "TurnView",
     "UserInput",
     "current",
     "errors",
@@ -235,13 +238,9 @@ def current() -> Session:
     """
     from IPython import get_ipython
 
-    from agent_magics.core.errors import AgentError
-    from agent_magics.notebook.magics import loaded
+    from agent_magics.notebook.magics import seat_of
 
-    magics = loaded(get_ipython())
-    if magics is None:
-        raise AgentError("No notebook session here: run %load_ext agent_magics first.")
-    return magics.seat.session()
+    return seat_of(get_ipython()).session()
 
 
 def frames(store: str | Path | None = None) -> Frames:

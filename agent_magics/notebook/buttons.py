@@ -18,7 +18,7 @@ from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.reloading import NewPages
 
 if TYPE_CHECKING:
-    from agent_magics.notebook.views.turn_view import TurnView, TurnViews
+    from agent_magics.notebook.views.turn_view import DrawnTurn, TurnViews
 
 
 _DRAWS = "agent_magics.notebook.views.turn_view"
@@ -59,7 +59,7 @@ class LiveTurns:
         answer = await view.ask(request) if view else None
         return answer or await self._otherwise.ask(request)
 
-    def _find(self, turn_id: str) -> TurnView | None:
+    def _find(self, turn_id: str) -> DrawnTurn | None:
         return self._views.find(turn_id) if self._views else None
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ from agent_magics.notebook.page import Line, Page, Terminal, call_line, detail_o
 from agent_magics.settings import shown_model
 
 if TYPE_CHECKING:  # it comes with the first turn that somebody may see
-    from agent_magics.notebook.views.turn_view import TurnView
+    from agent_magics.notebook.views.turn_view import DrawnTurn
 
 
 class AnswerDisplay:
@@ -44,7 +44,7 @@ class AnswerDisplay:
     another one runs by then. `view` is drawn in the outputs of `page`, where a page can.
     """
 
-    def __init__(self, page: Page | Terminal | None = None, view: TurnView | None = None) -> None:
+    def __init__(self, page: Page | Terminal | None = None, view: DrawnTurn | None = None) -> None:
         self.page = page or _page_here()
         self._view = view
         self._begun = time.monotonic()

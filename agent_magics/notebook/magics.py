@@ -428,6 +428,14 @@ def loaded(shell: InteractiveShell | None) -> AgentMagics | None:
     return found if isinstance(found, AgentMagics) else None
 
 
+def seat_of(shell: InteractiveShell | None) -> Seat:
+    """Give the seat of a shell's loaded magics; raise `AgentError` where they aren't loaded."""
+    magics = loaded(shell)
+    if magics is None:
+        raise AgentError("No notebook session here: run %load_ext agent_magics first.")
+    return magics.seat
+
+
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """End the cell with the status error and an error of ours as its one sentence.

@@ -12,6 +12,7 @@ from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Repl
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.columns import columns_for
 from agent_magics.notebook.display import AnswerDisplay
+from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.outputs import making_way
 from agent_magics.notebook.page import Page
 from agent_magics.notebook.remedies import sentence_of
@@ -82,6 +83,18 @@ def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None])
             then(outcome.reply)
 
     seat.bridge.loop.post(watch())
+
+
+def show_apart(seat: Seat, turn: RunningTurn) -> None:
+    """Show a turn that somebody else waits for, from its beginning on, in the cell that runs.
+
+    With nobody there the cell waits for its end: what comes after a cell would be lost.
+    """
+    if somebody_there():
+        show_behind(seat, turn, then=lambda _reply: None)
+        return
+    answer = AnswerDisplay()
+    seat.bridge.run(lambda: _watched(answer, turn, tells=True), on_interrupt=turn.cancel)
 
 
 def _stop(turn: RunningTurn) -> None:
@@ -157,7 +170,7 @@ def _trouble(outcome: TurnOutcome, answer: AnswerDisplay) -> str | None:
 async def _watched(answer: AnswerDisplay, turn: RunningTurn, *, tells: bool = False) -> TurnOutcome:
     """Show a turn until it ends; `tells`: also what kept it from completing, where it stands."""
     with answer:
-        async for event in turn:
+        async for event in turn.events():
             answer.feed(event)
         outcome = await turn.join()
         sentence = _trouble(outcome, answer) if tells else None

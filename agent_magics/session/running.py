@@ -76,9 +76,9 @@ class CancelToken:
 class RunningTurn:
     """A handle on a running turn; usable from any thread and any loop.
 
-    Iterate over it for `AgentEvent`s (one reader, who may leave and go on). `join()` gives the
-    outcome whether or not anybody reads. Nothing is lost when the handle is dropped: the turn
-    runs on and is recorded.
+    Iterate over it for `AgentEvent`s (one reader, who may leave and go on); `events()` gives them
+    to any number of readers, from the first on. `join()` gives the outcome whether or not anybody
+    reads. Nothing is lost when the handle is dropped: the turn runs on and is recorded.
     """
 
     def __init__(
@@ -154,6 +154,10 @@ class RunningTurn:
         async for event in hop_iter(lambda: self._events_from(self._read)):
             self._read = event.sequence + 1
             yield event
+
+    def events(self) -> AsyncIterator[AgentEvent]:
+        """Read all events from the first on, to the turn's end; each reader has its own."""
+        return hop_iter(lambda: self._events_from(0))
 
     async def _events_from(self, start: int) -> AsyncIterator[AgentEvent]:
         at = start

@@ -70,3 +70,15 @@ def test_what_is_saved_stands_side_by_side_without_a_view(notebook: Notebook) ->
     assert "am-turn" not in text
     assert text.index("**a**") < text.index("It is **this**.") < text.index("**b**")
     assert "flex" in text
+
+
+def test_a_turn_that_python_started_is_a_turn_view(notebook: Notebook) -> None:
+    """It streams after its cell has ended, and its button stops it."""
+    notebook.let_say(SLOW)
+    notebook.lab.run(
+        "turn = await agent_magics.current().send_message('Go on.')\nagent_magics.TurnView(turn)"
+    )
+    notebook.until_said("word9")
+    notebook.click(f"{STOPS} >> nth=-1")
+    notebook.wait_for(".jp-RenderedMarkdown :text('stopped after') >> nth=-1")
+    assert notebook.lab.text("print(type(await turn.join()).__name__)").strip() == "Cancelled"

@@ -140,3 +140,22 @@ def test_a_bridge_says_what_it_carried(notebook: Notebook, script: Callable[...,
     assert "They chose PostgreSQL." in notebook.view("plan")[-1]
     assert "no fact" in notebook.run("%slot bridge default plan --keys nope", fails=True)
     assert "itself" in notebook.run("%slot bridge plan plan", fails=True)
+
+
+@pytest.mark.req("W4")
+def test_a_turn_that_python_started_is_shown_from_its_beginning(notebook: Notebook) -> None:
+    """Also when it has been read by others, and as often as it is displayed."""
+    asks = "turn = agent_magics.run(agent_magics.current().send_message('hello'))"
+    notebook.run(f"import agent_magics\n{asks}\nreply = agent_magics.run(turn.join())")
+    for _ in range(2):
+        assert "answer 1" in notebook.run("display(agent_magics.TurnView(turn))")
+    assert notebook.run("print([agent_magics.TurnView(turn)])") == "[<turn in default, ended>]\n"
+
+
+@pytest.mark.req("W4")
+def test_a_turn_needs_the_extension_to_be_shown(shell: Any) -> None:
+    """Its stop and its questions are the magics' affair."""
+    import agent_magics
+
+    with pytest.raises(agent_magics.AgentError, match="load_ext agent_magics"):
+        agent_magics.TurnView(object())  # type: ignore[arg-type]

@@ -50,6 +50,22 @@ async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
     return [event.payload async for event in turn]
 
 
+@pytest.mark.req("E2")
+def test_many_may_read_a_turn_from_its_beginning(bench: Bench) -> None:
+    """Each has all of its events, whoever has read it before; the one reader goes on meanwhile."""
+
+    async def scene() -> None:
+        session = await bench.session(SLOW)
+        turn = await session.send_message("hi")
+        first = [event.sequence async for event in turn.events()]
+        own = [event.sequence async for event in turn]
+        late = [event.sequence async for event in turn.events()]
+        assert first == own == late == list(range(len(first)))
+        assert len(first) > 2
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("E2", "E6", "E7", "S12")
 def test_a_turn_records_before_it_is_done(bench: Bench) -> None:
     """The user message and the answer are in the ledger when the outcome is told."""

@@ -66,7 +66,7 @@ class TurnViews:
         self._widget = TurnWidget(anchor=new_anchor())
         answer_while_busy(self._widget)
         self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
-        self._views: dict[str, TurnView] = {}
+        self._views: dict[str, DrawnTurn] = {}
         self.are_absent = False
         self._told = 0
         self._pushing: asyncio.Task[None] | None = None
@@ -82,18 +82,18 @@ class TurnViews:
         *,
         stop: Callable[[], None],
         share: Callable[[], ContextShare | None],
-    ) -> TurnView:
+    ) -> DrawnTurn:
         """Make the view of a turn that grows on a page; call it on the main thread.
 
         `stop` stops the turn when the button is pressed, `share` tells how full the context is.
         """
-        view = TurnView(turn, page, stop=stop, share=share, pages=self)
+        view = DrawnTurn(turn, page, stop=stop, share=share, pages=self)
         while len(self._views) >= KEPT_TURNS:
             del self._views[next(iter(self._views))]
         self._views[turn.turn_id] = view
         return view
 
-    def find(self, turn_id: str) -> TurnView | None:
+    def find(self, turn_id: str) -> DrawnTurn | None:
         return self._views.get(turn_id)
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class Pages(Protocol):
         ...
 
 
-class TurnView:
+class DrawnTurn:
     """One turn: what has come of it, and what its buttons do. Feed it on the session's loop."""
 
     def __init__(

@@ -29,7 +29,7 @@ from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.page import Page
 from agent_magics.notebook.views import turn_view
 from agent_magics.notebook.views.turn_state import ContextShare
-from agent_magics.notebook.views.turn_view import KEPT_TURNS, TurnView, TurnViews
+from agent_magics.notebook.views.turn_view import KEPT_TURNS, DrawnTurn, TurnViews
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.running import RunningTurn
 
@@ -68,7 +68,7 @@ class Stage:
             on_event=lambda: None,
         )
         self.page = Page(is_live=True, anchor=views.anchor)
-        self.view: TurnView = views.open(
+        self.view: DrawnTurn = views.open(
             self.turn, self.page, stop=lambda: self.stops.append("stop"), share=lambda: SHARE
         )
         self.display = AnswerDisplay(self.page, self.view)

@@ -1,0 +1,34 @@
+"""A turn that was started from Python, shown in the cell that displays it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from IPython import get_ipython
+
+from agent_magics.notebook.magics import seat_of
+from agent_magics.notebook.turns import show_apart
+
+if TYPE_CHECKING:
+    from agent_magics.session.running import RunningTurn
+
+
+class TurnView:
+    """Show a turn from its beginning on: as it streams, and as it ended (W4).
+
+    `turn` is what `Session.send_message` gives. At the end of a cell, or by IPython's `display`,
+    it looks as a turn of `%agent` does, its stop button and its questions included, and the cell
+    doesn't wait for it; with nobody there (nbclient) it does. Each display is one more view.
+    Raises `AgentError` where `%load_ext agent_magics` has not been run.
+    """
+
+    def __init__(self, turn: RunningTurn) -> None:
+        self._turn = turn
+        self._seat = seat_of(get_ipython())
+
+    def __repr__(self) -> str:
+        state = "ended" if self._turn.is_done else "running"
+        return f"<turn in {self._turn.slot_id}, {state}>"
+
+    def _ipython_display_(self) -> None:
+        show_apart(self._seat, self._turn)
