@@ -154,6 +154,22 @@ def test_a_tool_is_refused_by_a_button(notebook: Notebook) -> None:
 
 
 @pytest.mark.req("N8", "dec55")
+def test_a_refusal_may_say_why(notebook: Notebook) -> None:
+    """By keyboard; the model is told, and the keys stay out of the notebook."""
+    notebook.lab.run("n = 1")
+    notebook.let_say(calls("n = 2"), "Then on a copy.")
+    running = notebook.lab.begin("%agent Set n.")
+    notebook.click(".am-turn__button--because")
+    notebook.lab.do(notebook.lab.page.keyboard.type("dd x: work on a copy"))
+    notebook.shoot("refusing")
+    notebook.lab.do(notebook.lab.page.keyboard.press("Enter"))
+    notebook.lab.end(running)
+    told = "print(agent_magics.current().messages()[-2].content)"
+    assert "dd x: work on a copy" in notebook.lab.text(told)
+    assert notebook.lab.text("print(n)") == "1\n"
+
+
+@pytest.mark.req("N8", "dec55")
 def test_a_tool_runs_as_it_was_edited(notebook: Notebook) -> None:
     """Typed in the cell; keys of the notebook's own stay out of it."""
     notebook.let_say(calls("n = 2"), "Done.")

@@ -54,6 +54,8 @@ const TURN_STYLE = `
 .am-turn textarea.am-turn__edit { width: 100%; box-sizing: border-box; resize: vertical; tab-size: 4; padding: 6px 8px;
   font: var(--jp-code-font-size, 13px)/1.4 var(--jp-code-font-family, monospace);
   color: inherit; background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, rgba(128, 128, 128, .5)); }
+.am-turn input.am-turn__why { width: 100%; box-sizing: border-box; margin-top: 6px; padding: 4px 8px; font: inherit; color: inherit;
+  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color0, rgba(128, 128, 128, .7)); border-radius: 3px; }
 .am-turn .am-turn__buttons { display: flex; flex-wrap: wrap; gap: 6px; margin-top: 6px; }
 .am-turn button.am-turn__button { font: inherit; color: var(--jp-ui-font-color1, inherit); cursor: pointer; padding: 3px 12px; border-radius: 3px;
   border: 1px solid var(--jp-border-color0, rgba(128, 128, 128, .7)); background: var(--jp-layout-color1, transparent); }
@@ -61,7 +63,7 @@ const TURN_STYLE = `
 .am-turn button.am-turn__button:disabled { cursor: default; color: var(--jp-ui-font-color2, GrayText); border-style: dashed; }
 .am-turn button.am-turn__button--yes { font-weight: 600; border-color: var(--jp-brand-color1, currentColor);
   box-shadow: inset 0 0 0 1px var(--jp-brand-color1, currentColor); }
-.am-turn :is(button, summary, textarea, pre, .am-turn__thoughts):focus-visible {
+.am-turn :is(button, summary, textarea, input, pre, .am-turn__thoughts):focus-visible {
   outline: 2px solid var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); outline-offset: 1px; }
 .am-turn .am-turn__bar { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; min-height: 28px; margin-top: 4px;
   color: var(--jp-ui-font-color2, inherit); }
@@ -254,6 +256,18 @@ function question({ make, send }, item) {
     event.preventDefault(); // JupyterLab lets no Enter begin a line in a cell's output
     edit.setRangeText("\n", edit.selectionStart, edit.selectionEnd, "end");
   });
+  const why = make("input", "why");
+  why.hidden = true;
+  why.setAttribute("aria-label", "why not, told to the agent");
+  why.setAttribute("placeholder", "why not? The agent is told");
+  why.setAttribute("dir", "auto");
+  why.setAttribute("maxlength", "1000");
+  why.addEventListener("keydown", (event) => {
+    if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+    event.preventDefault();
+    if (event.key === "Enter") answer("no");
+    else ask(false);
+  });
   const buttons = make("div", "buttons");
   const notice = make("p", "notice");
   notice.setAttribute("role", "status");
@@ -262,7 +276,8 @@ function question({ make, send }, item) {
   const answer = (word) => {
     for (const each of all) each.disabled = true;
     const text = edit.hidden || word !== "yes" ? {} : { word: "edited", text: edit.value };
-    send({ kind: "answer", id: item.id, word, ...text });
+    const reason = word === "no" && !why.hidden ? { reason: why.value.trim() } : {};
+    send({ kind: "answer", id: item.id, word, ...text, ...reason });
     deaf = setTimeout(() => hear(UNHEARD), DEAF_S * 1000);
   };
   const hear = (said) => {
@@ -292,8 +307,14 @@ function question({ make, send }, item) {
     edit.focus();
   });
   change.hidden = item.edits === null;
-  buttons.append(yes, button("no", "Refuse", () => answer("no")), always, change);
-  node.append(make("p", "head", item.head), preview, edit, buttons, notice);
+  const because = button("because", "Say why not", () => ask(why.hidden));
+  const ask = (asks) => {
+    why.hidden = !asks;
+    because.textContent = asks ? "Don't say why" : "Say why not";
+    (asks ? why : because).focus();
+  };
+  buttons.append(yes, button("no", "Refuse", () => answer("no")), always, change, because);
+  node.append(make("p", "head", item.head), preview, edit, buttons, why, notice);
   const update = (newest) => {
     if (newest.notice) hear(newest.notice);
   };

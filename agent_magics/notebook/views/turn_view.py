@@ -20,6 +20,7 @@ import msgspec
 import traitlets
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, ApprovalWord
+from agent_magics.core.text import clean_text
 from agent_magics.core.turns import (
     ReasoningChunk,
     TextChunk,
@@ -45,6 +46,7 @@ FOUND_PATIENCE_S = 5.0  # the first time a page has to load what draws
 SHOWN_PATIENCE_S = 2.0
 ANSWERED_AFTER_S = 0.05
 KEPT_TURNS = 30
+MAX_REASON_CHARACTERS = 1_000
 
 
 class TurnWidget(anywidget.AnyWidget):
@@ -382,6 +384,8 @@ class _Asked:
         if self.answer.done():
             return ""
         match said:
+            case {"word": "no", "reason": str(reason)}:
+                self.answer.set_result(ApprovalAnswer(word="no", reason=_one_text(reason)))
             case {"word": ("yes" | "no" | "always") as word}:
                 self.answer.set_result(msgspec.convert({"word": word}, ApprovalAnswer))
             case {"word": "edited", "text": str(text)}:
@@ -394,3 +398,8 @@ class _Asked:
             case _:
                 pass
         return ""
+
+
+def _one_text(reason: str) -> str:
+    """Give a reason as it can be stored and sent, not longer than a page lets one write."""
+    return clean_text(reason)[:MAX_REASON_CHARACTERS].strip()

@@ -311,6 +311,11 @@ def test_a_stop_from_elsewhere_is_shown(views: TurnViews, told: list[dict[str, A
     [
         ({"word": "yes"}, ApprovalAnswer(word="yes")),
         ({"word": "no"}, ApprovalAnswer(word="no")),
+        (
+            {"word": "no", "reason": " use\0 a copy "},
+            ApprovalAnswer(word="no", reason="use\\x00 a copy"),
+        ),
+        ({"word": "no", "reason": "x" * 5_000}, ApprovalAnswer(word="no", reason="x" * 1_000)),
         ({"word": "always"}, ApprovalAnswer(word="always")),
         ({"word": "edited", "text": "x = 1"}, ApprovalAnswer(word="yes")),
         (
