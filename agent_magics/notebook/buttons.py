@@ -14,7 +14,7 @@ from IPython import get_ipython
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.ports import Approver, OnMain
-from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.host import in_kernel, may_draw, somebody_there
 from agent_magics.notebook.reloading import NewPages
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class LiveTurns:
             from agent_magics.notebook.views.turn_view import TurnViews  # noqa: PLC0415
 
             self._new_pages = NewPages(getattr(get_ipython(), "kernel", None))
-            self._views = TurnViews(on_answered=self._new_pages.stay_busy)
+            self._views = TurnViews(
+                on_answered=self._new_pages.stay_busy, are_absent=not may_draw()
+            )
         return self._views
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:

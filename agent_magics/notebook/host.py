@@ -69,6 +69,18 @@ def cell_origin() -> Origin | None:
     )
 
 
+def may_draw() -> bool:
+    """Tell whether the front end of the cell that runs may draw live views in its outputs.
+
+    JupyterLab and Notebook 7 tell the cell's id, consoles don't; VS Code and Colab, which are known
+    by what they leave in the kernel, keep outputs where our scripts can't reach them.
+    """
+    origin = cell_origin()
+    names = getattr(_shell(), "user_ns", {})
+    is_foreign = "__vsc_ipynb_file__" in names or "google.colab" in sys.modules
+    return origin is not None and origin.cell_id is not None and not is_foreign
+
+
 def execution_token() -> str:
     """Name the execution that runs: the same within it, another in the next."""
     return f"{request_id()}:{getattr(_shell(), 'execution_count', 0)}"

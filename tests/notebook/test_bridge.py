@@ -341,6 +341,17 @@ def test_a_kernel_knows_its_cell_its_notebook_and_itself(jupyter: Kernel) -> Non
     assert edited[1] != second[1]
 
 
+@pytest.mark.req("N12", "W4")
+def test_pages_that_can_draw_are_known(jupyter: Kernel) -> None:
+    """Consoles tell no cell; VS Code and Colab leave a name in the kernel."""
+    source = "from agent_magics.notebook.host import may_draw; print(may_draw())"
+    assert jupyter.run(source, cell_id="c-1").text == "True\n"
+    assert jupyter.run(source).text == "False\n"
+    for foreign in ("__vsc_ipynb_file__ = '/x.ipynb'", "sys.modules['google.colab'] = sys"):
+        assert jupyter.run(f"import sys; {foreign}\n{source}", cell_id="c-1").text == "False\n"
+        jupyter.run("sys.modules.pop('google.colab', 0); globals().pop('__vsc_ipynb_file__', 0)")
+
+
 @pytest.mark.req("dec46")
 def test_somebody_is_there_where_the_request_allows_stdin(jupyter: Kernel) -> None:
     """JupyterLab allows it, nbclient doesn't."""

@@ -60,16 +60,19 @@ class TurnViews:
     """Draws turns in whatever pages show their cells.
 
     `open` is for the main thread, everything else happens on the session's loop. The newest turns
-    are remembered, so that a page that is loaded again draws them as they were.
+    are remembered, so that a page that is loaded again draws them as they were. `are_absent`: no
+    page is expected; a question waits for none before one has come.
     """
 
-    def __init__(self, *, on_answered: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, *, on_answered: Callable[[], None] = lambda: None, are_absent: bool = False
+    ) -> None:
         self._on_answered = on_answered
         self._widget = TurnWidget(anchor=new_anchor())
         answer_while_busy(self._widget)
         self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
         self._views: dict[str, DrawnTurn] = {}
-        self.are_absent = False
+        self.are_absent = are_absent
         self._told = 0
         self._pushing: asyncio.Task[None] | None = None
 

@@ -390,6 +390,19 @@ def test_where_no_page_shows_the_question_the_other_way_asks(
     assert play(views, scene) == ApprovalAnswer(word="no", reason="by stdin")
 
 
+@pytest.mark.req("N8", "N12")
+def test_no_page_is_waited_for_where_none_can_draw(
+    shell: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a console the first question is asked at once by the other way."""
+    monkeypatch.setattr(turn_view, "FOUND_PATIENCE_S", 3_600)
+
+    async def scene(stage: Stage) -> ApprovalAnswer | None:
+        return await stage.view.ask(REQUEST)
+
+    assert play(TurnViews(are_absent=True), scene) is None
+
+
 @pytest.mark.req("N8")
 def test_a_turn_that_is_asked_about_before_it_is_shown_waits(
     views: TurnViews, told: object
