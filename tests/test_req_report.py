@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,11 @@ def test_a_mark_with_an_unknown_row_fails_its_test(root: Path, tmp_path: Path) -
     rows = len(read_requirements(REQUIREMENTS.read_text("utf-8")))
     assert f"1 of {rows} rows held" in done.stdout
     assert done.returncode == 1
+
+
+@pytest.mark.req("E20")
+def test_each_acceptance_point_is_named_by_a_test(root: Path) -> None:
+    """All 29 of seed 001 § 11; the report then tells which of them passed."""
+    tests = "".join(path.read_text("utf-8") for path in (root / "tests").rglob("test_*.py"))
+    marked = set(re.findall(r'"(E20\.\d+)"', tests))
+    assert {f"E20.{number}" for number in range(1, 30)} - marked == set()

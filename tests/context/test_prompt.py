@@ -86,14 +86,14 @@ def test_a_slot_prompt_stands_in_place_of_override_and_personality() -> None:
     )
 
 
-@pytest.mark.req("dec6")
+@pytest.mark.req("dec6", "E21")
 def test_without_instructions_ours_stand_there() -> None:
     """A request always has a system part."""
     text = render_system(PromptParts())
     assert text == f"<system_instructions>\n{prompt.DEFAULT_INSTRUCTIONS}\n</system_instructions>"
 
 
-@pytest.mark.req("dec6")
+@pytest.mark.req("dec6", "E21")
 @pytest.mark.parametrize(
     ("name", "digest"),
     [

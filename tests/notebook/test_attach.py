@@ -28,7 +28,7 @@ def sent(notebook: Notebook) -> Any:
     return notebook.session.messages()[-2].content
 
 
-@pytest.mark.req("N2", "dec6")
+@pytest.mark.req("N2", "dec6", "E21")
 def test_files_and_values_go_along(notebook: Notebook, tmp_path: Path) -> None:
     """An image as an image, text as text under its name, values as {{…}} would tell them."""
     (tmp_path / "plot.png").write_bytes(PIXEL)

@@ -386,7 +386,7 @@ def test_a_reader_may_leave_and_go_on(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.req("E5", "dec6")
+@pytest.mark.req("E5", "dec6", "E21")
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.events import Origin
-from agent_magics.core.messages import Assistant, User, text_of
+from agent_magics.core.events import SPOKEN, Origin
+from agent_magics.core.messages import Assistant, System, User, text_of
 from agent_magics.session.session import Session
 
 if TYPE_CHECKING:
@@ -158,5 +158,29 @@ def test_a_replaced_slot_begins_again_and_its_events_stay(bench: Bench) -> None:
         await session.derive_slot("side", "child", replace=True)
         assert said(session, "side") == ["1", "a"]
         assert [slot.slot_id for slot in session.list_slots()] == ["default", "child", "side"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("dec41")
+def test_only_what_was_said_reaches_the_model(bench: Bench) -> None:
+    """Slots, facts, usage and rewinds are in the ledger, and in no request."""
+
+    async def scene() -> None:
+        session = await bench.session(*"abc")
+        await ask(session, "1")
+        await session.memory.set("colour", "blue")
+        await session.create_slot("side")
+        await ask(session, "2")
+        await session.rewind(to_seq=session.turns()[0].last_seq)
+        await ask(session, "3")
+        kinds = set(session.frames.events()["kind"])
+        assert {"memory_set", "slot_changed", "usage", "rewind", "metadata"} <= kinds
+        sent = bench.provider.requests[-1].messages
+        roles = [type(message).__name__ for message in sent if not isinstance(message, System)]
+        assert roles[-3:] == ["User", "Assistant", "User"]
+        (state,) = session.frames.states()
+        told = {event.seq for event in state.events if isinstance(event.payload, SPOKEN)}
+        assert session.fates().keys() == told
 
     asyncio.run(scene())
