@@ -12,6 +12,7 @@ import msgspec
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.store import SqlStore
+from agent_magics.notebook.views.comparison import answers_of
 from agent_magics.notebook.views.delta import state_delta
 from agent_magics.notebook.views.state import session_state
 from agent_magics.providers.scripted import ScriptedProvider
@@ -45,7 +46,7 @@ async def _rows(folder: Path) -> list[Row]:
         await session.close()
     await agent.shutdown()
     await store.aclose()
-    (made, deltas, wholes, sizes), (floor, *_) = found[LONG], found[SHORT]
+    (made, deltas, wholes, sizes, answers), (floor, *_, few) = found[LONG], found[SHORT]
     return [
         Row(
             what=f"session state, {LONG:,} turns in each of {SLOTS + 1} slots",
@@ -59,19 +60,30 @@ async def _rows(folder: Path) -> list[Row]:
             floor=f"encode the whole state ({sizes[1]:,} bytes)",
             floor_ms=wholes,
         ),
+        Row(
+            what=f"read the answers of a slot of {LONG:,} turns, to compare them",
+            ours_ms=answers,
+            floor=f"the same of {SHORT} turns",
+            floor_ms=few,
+        ),
     ]
 
 
-def _measured(session: Session) -> tuple[list[float], list[float], list[float], tuple[int, int]]:
+Measured = tuple[list[float], list[float], list[float], tuple[int, int], list[float]]
+
+
+def _measured(session: Session) -> Measured:
     """Take the state again and again; what changes is where one is."""
-    made, deltas, wholes = [], [], []
+    made, deltas, wholes, answers = [], [], [], []
     before = session_state(session)
     for _ in range(ROUNDS):
         made.append(_timed(lambda: session_state(session)))
         after = _grown(before)
         deltas.append(_timed(lambda: _encoded(state_delta(before, after))))  # noqa: B023 - called at once
         wholes.append(_timed(lambda: _encoded(after)))  # noqa: B023 - called at once
-    return made, deltas, wholes, (len(_encoded(state_delta(before, after))), len(_encoded(after)))
+        answers.append(_timed(lambda: answers_of(session, "slot-1")))
+    sizes = len(_encoded(state_delta(before, after))), len(_encoded(after))
+    return made, deltas, wholes, sizes, answers
 
 
 def _grown(state: dict[str, Any]) -> dict[str, Any]:

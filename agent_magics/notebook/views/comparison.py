@@ -6,6 +6,7 @@ of different slots began with the same text; a turn that a slot inherited is its
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, Protocol
@@ -123,8 +124,9 @@ def answers_of(session: Session, slot: str) -> dict[str, Answered]:
     running = session.running().get(slot)
     since = next(iter(spans.values())).first_seq if spans else 0
     found: dict[str, Answered] = {}
-    events = [event for event in session.history(slot) if event.seq >= since]
-    for turn_id, told in groupby(events, key=lambda event: event.turn_id):
+    events = session.history(slot)
+    newest = events[bisect_left(events, since, key=lambda event: event.seq) :]
+    for turn_id, told in groupby(newest, key=lambda event: event.turn_id):
         of_turn = list(told)
         first = of_turn[0].payload
         if turn_id is None or turn_id not in spans or not isinstance(first, UserMessage):
