@@ -51,6 +51,7 @@ class ModelFacts(Value):
 
     context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
     has_tools: bool | None = None
+    has_vision: bool | None = None
 
 
 class AgentConfig(Value):
@@ -106,7 +107,7 @@ def _facts(spec: str, told: object) -> ModelFacts:
     if facts is None or not is_known:
         raise InputValidation(
             f'What is said of "{spec}" is {told!r:.60}; write {{"context_window": 32768}} in'
-            ' tokens, {"has_tools": False}, or both.'
+            ' tokens, {"has_tools": False}, {"has_vision": True}, or several of them.'
         )
     return facts
 

@@ -191,7 +191,7 @@ class AgentMagics(Magics):
     ).tag(config=True)
     models = traitlets.Dict(
         help='What you say of models, by provider:model: {"context_window": tokens, "has_tools":'
-        " False}. It stands before what their servers tell."
+        ' False, "has_vision": True}. It stands before what their servers tell.'
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:

@@ -138,6 +138,7 @@ class EmbeddedProvider:
             provider=provider_id,
             context_window=n_ctx,
             has_tools=has_tools,
+            has_vision=False,  # a file of weights alone has no eyes
             is_demo=is_demo,
         )
         self._n_ctx = n_ctx

@@ -37,7 +37,7 @@ class LlamaCpp(OpenAICompatible):
             return await self._file(model).describe(model)
         self._listing = []
         info = await super().describe(model)
-        return info if "@http" in model else self._noted(await self._with_props(info))
+        return info if "@http" in model else await self._with_props(info)
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""

@@ -38,7 +38,7 @@ class Ollama(OpenAICompatible):
             )
         except ProviderError:
             return ModelInfo(name=model, provider=self.provider_id)
-        return self._noted(ollama_model(model, shown, loaded, self.provider_id))
+        return ollama_model(model, shown, loaded, self.provider_id)
 
 
 class LMStudio(OpenAICompatible):
@@ -66,4 +66,4 @@ class LiteLLM(OpenAICompatible):
                     "model_group/info", within_s=LISTING_S, from_root=True
                 )
                 told = litellm_model(model, document, self.provider_id)
-        return self._noted(told) if told else await super().describe(model)
+        return told or await super().describe(model)

@@ -18,7 +18,7 @@ from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
 from agent_magics.providers.concessions import Concession, concession_for
 from agent_magics.providers.facts import listed_models
-from agent_magics.providers.payload import NO_QUIRKS, asks_of_image, payload_of
+from agent_magics.providers.payload import NO_QUIRKS, payload_of
 from agent_magics.providers.presets import Quirks
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.stream import Answer, fewest_tokens
@@ -93,7 +93,6 @@ class OpenAICompatible:
         self._made: dict[str, frozenset[Concession]] = {}
         self._elsewhere: dict[str, OpenAICompatible] = {}
         self._listing: list[ModelInfo] = []
-        self._blind: set[str] = set()
         self._call_numbers = itertools.count(1)
 
     @property
@@ -117,7 +116,7 @@ class OpenAICompatible:
         if not self._listing:
             self._listing = list(await self.models())
         known = next((info for info in self._listing if info.name == name), None)
-        return self._noted(known or ModelInfo(name=name, provider=self._id))
+        return known or ModelInfo(name=name, provider=self._id)
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
@@ -155,7 +154,6 @@ class OpenAICompatible:
         self, request: ChatRequest, answer: Answer, known_as: str
     ) -> AsyncGenerator[ChatEvent, None]:
         self._check_key()
-        self._check_images(request)
         path = f"{self._model_path(request.model)}chat/completions"
         body = self._body(request, known_as)
         async with self.endpoint.open("POST", path, body=body) as reply:
@@ -229,7 +227,6 @@ class OpenAICompatible:
             self._concessions(request.model),
             quirks=self._quirks,
             author=(self._id, known_as),
-            sees=request.model not in self._blind,
         )
 
     def _model_path(self, model: str) -> str:
@@ -255,20 +252,6 @@ class OpenAICompatible:
             error = ProviderError(f"{self._id} needs a key: set {name}.", kind="auth")
             error.was_sent = False
             raise error
-
-    def _noted(self, info: ModelInfo) -> ModelInfo:
-        """Remember which models take no images, where the server says so."""
-        if info.has_vision is False:
-            self._blind.add(info.name)
-        return info
-
-    def _check_images(self, request: ChatRequest) -> None:
-        """Refuse an image that the server said isn't seen (seed 001 § 5.1)."""
-        if request.model in self._blind and asks_of_image(request.messages):
-            raise ProviderError(
-                f"{self._id}:{request.model} takes no images. Leave the image out, or choose a"
-                " model that takes them with %agent model."
-            )
 
     def _warn_if_cut(self, request: ChatRequest, answer: Answer) -> None:
         """Servers that cut a long prompt silently count what was left (providers.md, Ollama)."""

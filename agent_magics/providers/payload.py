@@ -29,7 +29,6 @@ Author = tuple[str, str]
 NOTE_MARK = "[note] "
 
 AFTER_TOOL = "[the results are read]"
-UNSEEN_IMAGE = "[an image, which is not shown to you]"
 REASONING_DETAILS = "reasoning_details"
 EXTRA_CONTENT = "extra_content"
 
@@ -40,17 +39,14 @@ def payload_of(
     *,
     quirks: Quirks = NO_QUIRKS,
     author: Author = ("", ""),
-    sees: bool = True,
 ) -> dict[str, Any]:
     """Write a request as a JSON body for `POST …/chat/completions`.
 
     `quirks` is what is known of the server, `made` the concessions that it wanted since; `author`
-    is the provider and model whose own thoughts may be sent (decision 5). A model that doesn't see
-    is told of an image that it isn't shown.
+    is the provider and model whose own thoughts may be sent (decision 5).
     """
     field = _reasoning_field(quirks, made)
-    shown = request.messages if sees else tuple(map(_without_images, request.messages))
-    messages = list(_messages(shown, field, author))
+    messages = list(_messages(request.messages, field, author))
     if field and "reasoning_everywhere" in made:
         for message in messages:
             if message["role"] == "assistant":
@@ -71,12 +67,6 @@ def payload_of(
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     return body
-
-
-def asks_of_image(messages: Sequence[Message]) -> bool:
-    """Tell whether what is asked now, the last thing a user said, has an image in it."""
-    asked = [message for message in messages if isinstance(message, User)]
-    return bool(asked) and any(isinstance(block, Image) for block in asked[-1].content)
 
 
 def _reasoning_field(quirks: Quirks, made: frozenset[Concession]) -> str:
@@ -187,15 +177,6 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
             "parameters": tool.parameters,
         },
     }
-
-
-def _without_images(message: Message) -> Message:
-    if not isinstance(message, User):
-        return message
-    content = tuple(
-        Text(text=UNSEEN_IMAGE) if isinstance(block, Image) else block for block in message.content
-    )
-    return User(content=content, seq=message.seq)
 
 
 def _content(content: Content) -> str | list[dict[str, Any]]:

@@ -127,6 +127,7 @@ class Models:
             info,
             context_window=said.context_window or info.context_window,
             has_tools=info.has_tools if said.has_tools is None else said.has_tools,
+            has_vision=info.has_vision if said.has_vision is None else said.has_vision,
         )
 
     def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:

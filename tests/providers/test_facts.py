@@ -10,12 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_magics.core.chat import ChatRequest, ModelInfo
-from agent_magics.core.messages import Assistant, Image, Text, User
+from agent_magics.core.chat import ModelInfo
 from agent_magics.core.ports import Provider
 from agent_magics.providers.presets import PRESETS, Preset
 from agent_magics.providers.servers import server
-from tests.providers.answers import answer_of, ask, hello_stream
+from tests.providers.answers import answer_of, ask
 from tests.providers.loopback import free_port
 
 pytestmark = pytest.mark.req("P7")
@@ -174,8 +173,6 @@ def test_model_with_an_address_keeps_its_name() -> None:
     assert (info.spec, info.context_window) == ("openai:m@http://box.test/v1", 2048)
 
 
-A_PICTURE = Image(data="QUJD", media_type="image/png")
-TEXT_ONLY = {"id": "m", "architecture": {"input_modalities": ["text"]}}
 SEES: dict[str, tuple[str, dict[str, Any], bool | None]] = {
     "openrouter": (
         "openrouter",
@@ -207,39 +204,14 @@ SEES: dict[str, tuple[str, dict[str, Any], bool | None]] = {
 }
 
 
-@pytest.mark.req("P1")
+@pytest.mark.req("P7")
 @pytest.mark.parametrize(("provider", "routes", "sees"), SEES.values(), ids=SEES)
-def test_an_image_is_refused_only_where_the_server_said_it_is_not_seen(
-    provider: str,
-    routes: dict[str, Any],
-    *,
-    sees: bool | None,
+def test_servers_tell_whether_a_model_sees(
+    provider: str, routes: dict[str, Any], *, sees: bool | None
 ) -> None:
-    """In a sentence, before anything is sent; nothing is guessed, and old images become a word."""
-    asked: list[dict[str, Any]] = []
-    table = net(routes)
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith("/chat/completions"):
-            asked.append(json.loads(request.content))
-            return hello_stream()
-        found: httpx.Response = table.handler(request)  # type: ignore[assignment]
-        return found
-
-    made = server(provider, api_key="k", transport=httpx.MockTransport(handle))
+    """Each in its own words; nothing is guessed."""
+    made = server(provider, api_key="k", transport=net(routes))
     assert described(made, "m").has_vision is sees
-    picture = User(content=(Text(text="What is this?"), A_PICTURE))
-    answer = answer_of(made, ChatRequest(model="m", messages=(picture,)))
-    if sees is False:
-        assert answer.error is not None
-        assert f"{provider}:m takes no images." in answer.error.message
-        assert asked == []
-    else:
-        assert answer.text == "Hello"
-    later = (picture, Assistant(content=(Text(text="A"),)), User(content=(Text(text="and?"),)))
-    assert answer_of(made, ChatRequest(model="m", messages=later)).text == "Hello"
-    assert ("image_url" in str(asked[-1])) is (sees is not False)
-    assert ("not shown to you" in str(asked[-1])) is (sees is False)
 
 
 def test_litellm_tells_of_the_models_behind_it() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.chat import UNKNOWN_WINDOW
+from agent_magics.core.chat import UNKNOWN_WINDOW, ModelInfo
 from agent_magics.core.config import AgentConfig, ModelFacts
+from agent_magics.core.events import Usage
+from agent_magics.core.messages import Image, Text, UserInput
+from agent_magics.core.turns import Completed, Failed
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
@@ -66,5 +69,83 @@ def test_tools_are_kept_from_a_model_that_breaks_on_them(bench: Bench) -> None:
         session = await bench.session("ok", "ok", tools=[look], models=said)
         await session.submit_turn("go")
         assert bench.provider.requests[0].tools == ()
+
+    asyncio.run(scene())
+
+
+PICTURE = UserInput(
+    content=(Text(text="What is this?"), Image(data="QUJD", media_type="image/png"))
+)
+
+
+class Seeing(ScriptedProvider):
+    """A scripted model of which its server tells whether it sees."""
+
+    def __init__(self, steps: list[Any], *, sees: bool | None) -> None:
+        super().__init__(steps)
+        self._sees = sees
+
+    async def describe(self, model: str) -> ModelInfo:
+        return ModelInfo(name=model, provider="scripted", has_vision=self._sees)
+
+
+@pytest.mark.req("P1", "P7")
+@pytest.mark.parametrize(
+    ("told", "said", "is_sent"),
+    [
+        (None, None, True),
+        (True, None, True),
+        (False, None, False),
+        (None, False, False),
+        (True, False, False),
+        (False, True, True),
+    ],
+)
+def test_an_image_is_refused_only_where_somebody_said_it_is_not_seen(
+    told: bool | None,  # noqa: FBT001 - a table's column
+    said: bool | None,  # noqa: FBT001
+    is_sent: bool,  # noqa: FBT001
+) -> None:
+    """In a sentence, before anything is sent; a person's word goes before the server's."""
+
+    async def scene() -> None:
+        provider = Seeing(["A cat."], sees=told)
+        config = AgentConfig(default_model=MODEL, models={MODEL: ModelFacts(has_vision=said)})
+        agent = await AgentBuilder(config).register_model_provider(provider).build()
+        session = await agent.new_session()
+        outcome = await (await session.send_message(PICTURE)).join()
+        if is_sent:
+            assert isinstance(outcome, Completed)
+            assert "QUJD" in str(provider.requests)
+        else:
+            assert isinstance(outcome, Failed)
+            assert f"{MODEL} takes no images." in outcome.error.message
+            assert provider.requests == []
+            (refused,) = [
+                each.payload
+                for each in session._desk.mirror.events
+                if isinstance(each.payload, Usage)
+            ]
+            assert refused.attempt == 0
+        await agent.shutdown()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P1")
+def test_a_blind_model_is_told_of_earlier_images_in_a_word(bench: Bench) -> None:
+    """What another model saw stays in the log, and in what that one is sent again."""
+
+    async def scene() -> None:
+        said = {"scripted:blind": ModelFacts(has_vision=False)}
+        session = await bench.session("A cat.", "Grey.", "Yes.", models=said)
+        await session.submit_turn(PICTURE)
+        for model in ("scripted:blind", MODEL):
+            await session.set_model(model)
+            await session.submit_turn("and?")
+        _, blind, again = map(str, bench.provider.requests)
+        assert "QUJD" not in blind
+        assert "not shown to you" in blind
+        assert "QUJD" in again
 
     asyncio.run(scene())
