@@ -49,6 +49,15 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
+class Replaying(Protocol):
+    """A provider that may have an answer already, for which nobody is asked (decision 61)."""
+
+    def is_free(self, request: ChatRequest | None = None) -> bool:
+        """Tell whether a request would cost nothing; without one, whether any could."""
+        ...
+
+
 class ToolInput(Value):
     call_id: str
     tool_name: str

@@ -79,6 +79,15 @@ class RecordedProvider:
             async for event in events:
                 yield event
 
+    def is_free(self, request: ChatRequest | None = None) -> bool:
+        """Tell whether a request's answer is at hand (`core.ports.Replaying`)."""
+        if self._mode != "auto":
+            return self._mode == "replay"
+        if request is None:
+            return not self._tape.is_empty
+        key = key_of(request, self.provider_id)
+        return self._found(key, self._tape.next_place(key)) is not None
+
     async def aclose(self) -> None:
         """Free the other provider."""
         await self._provider.aclose()

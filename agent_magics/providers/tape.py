@@ -67,6 +67,11 @@ class Tape:
         self._claimed[key] += 1
         return place
 
+    def next_place(self, key: str) -> int:
+        """Give the place that a request would have if it were asked now."""
+        self._keep_up()
+        return self._claimed.get(key, 0)
+
     def places(self) -> dict[str, int]:
         """Give how far each request has been claimed, to go back there."""
         return dict(self._claimed)

@@ -41,7 +41,8 @@ class Aside:
         Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
         failed in whatever way, was cut short, or called a tool instead of answering.
         """
-        Tally(config=self.config, session=lambda: self.recorder.mirror.spent).check()
+        tally = Tally(config=self.config, session=lambda: self.recorder.mirror.spent)
+        tally.check(provider, request)
         answer = Answer(
             began_s=self.clock.monotonic(),
             estimated_tokens=sum(map(count_message, request.messages)),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import SpendingLimitReached
 from agent_magics.core.events import LedgerEvent, Usage
 from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import SpendingLimit, Spent
+from agent_magics.core.ports import Provider, Replaying
 from agent_magics.session.answer import Answer, added
 
 
@@ -48,15 +50,23 @@ class Tally:
             if isinstance(event.payload, Usage):
                 self.spent = self.spent.plus(spent_for(event.payload))
 
-    def check(self) -> None:
-        """Raise `SpendingLimitReached` where no further request may be sent."""
-        self._check(self.config.max_cost_per_turn, self.spent, "turn")
-        self._check(self.config.max_cost_per_session, self.session(), "session")
+    def check(self, provider: Provider, request: ChatRequest | None = None) -> None:
+        """Raise `SpendingLimitReached` where a request, or any at all, may not be sent.
 
-    def _check(self, limit: SpendingLimit | None, spent: Spent, what: str) -> None:
+        What a recording answers costs nothing, and no limit holds it.
+        """
+        reached = self._reached(self.config.max_cost_per_turn, self.spent, "turn")
+        reached = reached or self._reached(
+            self.config.max_cost_per_session, self.session(), "session"
+        )
+        if reached and not (isinstance(provider, Replaying) and provider.is_free(request)):
+            raise reached
+
+    def _reached(
+        self, limit: SpendingLimit | None, spent: Spent, what: str
+    ) -> SpendingLimitReached | None:
         reached = limit.reached_by(spent) if limit else None
-        if reached:
-            raise SpendingLimitReached(what, reached)
+        return SpendingLimitReached(what, reached) if reached else None
 
     def warning(self, model: str, *, is_priced: bool) -> str | None:
         """Say where a limit in money can't hold because the model's price isn't known."""

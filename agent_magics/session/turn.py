@@ -204,7 +204,7 @@ class TurnRun:
         `closing`: it is the turn's last, without tools, and this is why.
         """
         await self._stop_if_wanted()
-        self.tally.check()
+        self.tally.check(self.listening.provider)
         draught = await self._unless_stopped(self.fitter.draught())
         try:
             return await self._attempt(draught, closing, is_last=False)
@@ -237,6 +237,8 @@ class TurnRun:
     async def _attempted(
         self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
     ) -> Answer:
+        request = with_choice(draught.request, "none" if closing else "auto")
+        self.tally.check(self.listening.provider, request)
         self.last = draught
         answer = Answer(
             began_s=self.clock.monotonic(),
@@ -244,7 +246,6 @@ class TurnRun:
             digest=draught.digest,
         )
         try:
-            request = with_choice(draught.request, "none" if closing else "auto")
             await self.turn.unless_stopped(self.listening.take_in(answer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.money import Price, SpendingLimit, Spent
 from agent_magics.core.turns import Completed, Failed, TurnOutcome
+from agent_magics.providers.recorded import RecordedProvider, RecordingMode
+from agent_magics.providers.scripted import ScriptedProvider
+from agent_magics.providers.tape import Tape
+from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 
@@ -147,5 +153,48 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
             priced=1,
             uncounted=1,
         )
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "P4", "dec61")
+@pytest.mark.parametrize(
+    ("mode", "repeated"), [("auto", Completed), ("replay", Completed), ("record", Failed)]
+)
+def test_a_limit_holds_no_replay(
+    tmp_path: Path, mode: RecordingMode, repeated: type[TurnOutcome]
+) -> None:
+    """What is in the recording costs nothing; the first request that isn't, is held."""
+
+    async def scene() -> None:
+        model, tape = (
+            ScriptedProvider([LOOK, step(), "never"]),
+            Tape(tmp_path / "a.recording.jsonl"),
+        )
+        provider = RecordedProvider(model, tape, "auto")
+        config = AgentConfig(
+            default_model="scripted:test",
+            prices=PRICES,
+            max_cost_per_session=SpendingLimit(usd=3.0),
+            session_memory_tools=False,
+        )
+        builder = AgentBuilder(config).register_model_provider(provider).register_tool(look)
+        agent = await builder.build()
+        session = await agent.new_session()
+        assert isinstance(await outcome(session), Completed)
+        await session.clear()
+        tape.go_back({})  # as a cell that runs again
+        provider._mode = mode
+        ended = await outcome(session)
+        assert isinstance(ended, repeated)
+        if mode != "record":
+            assert ended.reply.text == "ok"
+        ended = await outcome(session, "something new")
+        assert isinstance(ended, Failed)
+        assert ended.error.code == (
+            "PROVIDER_ERROR" if mode == "replay" else "SPENDING_LIMIT_REACHED"
+        )
+        assert len(model.requests) == 2
+        await agent.shutdown()
 
     asyncio.run(scene())
