@@ -1,8 +1,9 @@
-"""Which hosts are this machine."""
+"""Which hosts are this machine, and which variable holds a host's key."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 
 
 def is_loopback(host: str) -> bool:
@@ -16,3 +17,8 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback or address.is_unspecified
+
+
+def key_variable(host: str) -> str:
+    """Name the variable that holds the key of a host: `AGENT_MAGICS_KEY_MODELS_EXAMPLE_ORG`."""
+    return "AGENT_MAGICS_KEY_" + re.sub(r"\W", "_", host).upper()

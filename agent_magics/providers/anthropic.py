@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
+
+import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
@@ -32,6 +34,7 @@ from agent_magics.providers.wire import (
     Timeouts,
     Transport,
     host_of,
+    split_address,
 )
 
 ANTHROPIC = "anthropic"
@@ -49,7 +52,8 @@ class Anthropic:
     """Anthropic, or a server that speaks the same, reached by `POST {base_url}/messages`.
 
     A model that refuses a temperature, a way of thinking or a number of output tokens is asked
-    once more without, and the refusal is remembered.
+    once more without, and the refusal is remembered. A model may carry its own address,
+    `name@http://host:port`, as those of `OpenAICompatible` may, with the same care for the key.
     """
 
     def __init__(
@@ -57,12 +61,18 @@ class Anthropic:
         *,
         base_url: str = ANTHROPIC_URL,
         api_key: Key = None,
+        key_name: str | None = ANTHROPIC_KEY,
+        key_for: Callable[[str], str | None] | None = None,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         retry: Retry | None = None,
         transport: Transport | None = None,
     ) -> None:
         self._retry = retry or Retry()
+        self._key_name = key_name
+        self._key_for = key_for
+        self._transport = transport
+        self._elsewhere: dict[str, Anthropic] = {}
         self.endpoint = Endpoint(
             ANTHROPIC,
             base_url,
@@ -72,7 +82,7 @@ class Anthropic:
             timeouts=timeouts,
             transport=transport,
         )
-        self._refusals = Refusals(self.endpoint, ANTHROPIC_KEY)
+        self._refusals = Refusals(self.endpoint, key_name)
         self._made: dict[str, frozenset[Concession]] = {}
         self._max_tokens: dict[str, int] = {}
         self._call_numbers = itertools.count(1)
@@ -98,6 +108,10 @@ class Anthropic:
 
     async def describe(self, model: str) -> ModelInfo:
         """Ask the server about a model; what it doesn't tell is looked up."""
+        name, url = split_address(model)
+        if url:
+            info = await self._at(url).describe(name)
+            return msgspec.structs.replace(info, name=model)
         document = None
         with suppress(ProviderError):
             self._check_key()
@@ -106,9 +120,20 @@ class Anthropic:
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
+        name, url = split_address(request.model)
+        server = self._at(url) if url else self
+        sent = msgspec.structs.replace(request, model=name)
+        async with aclosing(server.answers(sent, known_as=request.model)) as events:
+            async for event in events:
+                yield event
+
+    async def answers(
+        self, request: ChatRequest, *, known_as: str
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Stream one answer of this very server; see `OpenAICompatible.answers`."""
         tries = with_retries(
-            lambda: self._new_answer(request),
-            lambda answer: self._attempt(request, answer),
+            lambda: self._new_answer(known_as),
+            lambda answer: self._attempt(request, answer, known_as),
             retry=self._retry,
             concede=lambda error: self._concede(request, error),
         )
@@ -118,10 +143,12 @@ class Anthropic:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        for other in self._elsewhere.values():
+            await other.aclose()
         await self.endpoint.aclose()
 
     async def _attempt(
-        self, request: ChatRequest, answer: AnthropicAnswer
+        self, request: ChatRequest, answer: AnthropicAnswer, known_as: str
     ) -> AsyncGenerator[ChatEvent, None]:
         self._check_key()
         body = payload_of(
@@ -129,6 +156,7 @@ class Anthropic:
             self._made.get(request.model, _NONE),
             max_tokens=self._max_tokens.get(request.model, DEFAULT_MAX_TOKENS),
             provider=ANTHROPIC,
+            known_as=known_as,
         )
         async with self.endpoint.open("POST", "messages", body=body) as reply:
             if reply.status >= FIRST_NOT_OK:
@@ -188,10 +216,10 @@ class Anthropic:
         for event in answer.feed_whole(document):
             yield event
 
-    def _new_answer(self, request: ChatRequest) -> AnthropicAnswer:
+    def _new_answer(self, known_as: str) -> AnthropicAnswer:
         return AnthropicAnswer(
             provider=ANTHROPIC,
-            model=request.model,
+            model=known_as,
             new_id=lambda: f"call_{next(self._call_numbers)}",
         )
 
@@ -210,25 +238,54 @@ class Anthropic:
 
     def _check_key(self) -> None:
         """Ask nothing of Anthropic itself without a key; servers elsewhere may need none."""
-        if self.endpoint.host == host_of(ANTHROPIC_URL) and not self.endpoint.api_key:
+        if self._is_theirs and not self.endpoint.api_key:
             error = ProviderError(f"{ANTHROPIC} needs a key: set {ANTHROPIC_KEY}.", kind="auth")
             error.was_sent = False
             raise error
 
+    @property
+    def _is_theirs(self) -> bool:
+        return self.endpoint.host == host_of(ANTHROPIC_URL)
+
     def _model(self, name: str, told: dict[str, Any]) -> ModelInfo:
+        """Make a model's facts; a server elsewhere may have models that nobody knows."""
+        listed = listed_window(ANTHROPIC, name)
+        is_known = self._is_theirs or listed is not None
         window = told.get("max_input_tokens")
         if not is_count(window):
-            window = listed_window(ANTHROPIC, name) or LEAST_WINDOW
+            window = listed or (LEAST_WINDOW if is_known else None)
         most = told.get("max_tokens")
         if is_count(most):
-            self._max_tokens[name] = min(most, MOST_OUTPUT_BY_DEFAULT, max(1, window // 2))
-        return ModelInfo(name=name, provider=ANTHROPIC, context_window=window, has_vision=True)
+            half = max(1, (window or LEAST_WINDOW) // 2)
+            self._max_tokens[name] = min(most, MOST_OUTPUT_BY_DEFAULT, half)
+        return ModelInfo(
+            name=name,
+            provider=ANTHROPIC,
+            context_window=window,
+            has_vision=True if is_known else None,
+        )
+
+    def _at(self, url: str) -> Anthropic:
+        """Give the same provider at another address, with the key that belongs there."""
+        place = _with_version(url)
+        if place not in self._elsewhere:
+            key, key_name = self.endpoint.key_at(place, self._key_for, self._key_name)
+            self._elsewhere[place] = Anthropic(
+                base_url=place,
+                api_key=key,
+                key_name=key_name,
+                timeouts=self.endpoint.timeouts,
+                retry=self._retry,
+                transport=self._transport,
+            )
+        return self._elsewhere[place]
 
 
 def anthropic(
     api_key: Key = None,
     *,
     base_url: str | None = None,
+    key_for: Callable[[str], str | None] | None = None,
     timeouts: Timeouts | None = None,
     transport: Transport | None = None,
 ) -> Anthropic:
@@ -236,10 +293,15 @@ def anthropic(
 
     Anthropic's own tools write that address without its `/v1`; both ways are read.
     """
-    url = (base_url or ANTHROPIC_URL).rstrip("/")
     return Anthropic(
-        base_url=url if url.endswith("/v1") else f"{url}/v1",
+        base_url=_with_version(base_url or ANTHROPIC_URL),
         api_key=api_key,
+        key_for=key_for,
         timeouts=timeouts,
         transport=transport,
     )
+
+
+def _with_version(url: str) -> str:
+    place = url.rstrip("/")
+    return place if place.endswith("/v1") else f"{place}/v1"

@@ -75,13 +75,14 @@ def payload_of(
     *,
     max_tokens: int = DEFAULT_MAX_TOKENS,
     provider: str = "",
+    known_as: str | None = None,
 ) -> dict[str, Any]:
     """Write a request as a JSON body for `POST …/messages`.
 
     `made`: the concessions this model wants. `max_tokens` holds where the request names none: the
-    server needs a number.
+    server needs a number. `known_as`: the model's whole name, by which its own thoughts are told.
     """
-    system, messages = _parts(request, provider)
+    system, messages = _parts(request, provider, known_as or request.model)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.params.max_tokens or max_tokens,
@@ -105,7 +106,7 @@ def payload_of(
 # Messages
 
 
-def _parts(request: ChatRequest, provider: str) -> tuple[str, list[dict[str, Any]]]:
+def _parts(request: ChatRequest, provider: str, model: str) -> tuple[str, list[dict[str, Any]]]:
     """The leading system texts, and the rest as turns of user and assistant."""
     messages = request.messages
     lead = 0
@@ -113,7 +114,7 @@ def _parts(request: ChatRequest, provider: str) -> tuple[str, list[dict[str, Any
         lead += 1
     texts = [message.text for message in messages[:lead] if isinstance(message, System)]
     system = "\n\n".join(text for text in texts if text.strip())
-    return system, _alternating(messages[lead:], provider, request.model)
+    return system, _alternating(messages[lead:], provider, model)
 
 
 def _alternating(messages: Sequence[Message], provider: str, model: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from agent_magics.providers.wire import (
     ServerEvent,
     Timeouts,
     Transport,
-    host_of,
+    split_address,
 )
 
 LARGER = "Give it a larger context window."
@@ -109,7 +109,7 @@ class OpenAICompatible:
 
     async def describe(self, model: str) -> ModelInfo:
         """Tell what the server's list says of a model."""
-        name, url = _split(model)
+        name, url = split_address(model)
         if url:
             info = await self._at(url).describe(name)
             return msgspec.structs.replace(info, name=model)
@@ -120,7 +120,7 @@ class OpenAICompatible:
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream one answer (see `core.ports.Provider.chat`)."""
-        name, url = _split(request.model)
+        name, url = split_address(request.model)
         server = self._at(url) if url else self
         sent = msgspec.structs.replace(request, model=name)
         async with aclosing(server.answers(sent, known_as=request.model)) as events:
@@ -275,31 +275,18 @@ class OpenAICompatible:
     def _at(self, url: str) -> OpenAICompatible:
         """Give the same provider at another address, with the key that belongs there."""
         if url not in self._elsewhere:
+            key, key_name = self.endpoint.key_at(url, self._key_for, self._key_name)
             self._elsewhere[url] = OpenAICompatible(
                 self._id,
                 base_url=url,
-                api_key=self._key_at(url),
+                api_key=key,
+                key_name=key_name,
                 timeouts=self.endpoint.timeouts,
                 retry=self._retry,
                 transport=self._transport,
                 quirks=self._quirks,
             )
         return self._elsewhere[url]
-
-    def _key_at(self, url: str) -> Key:
-        host, key_for = host_of(url), self._key_for
-        if self.endpoint.shares_key_with(url):
-            return lambda: self.endpoint.api_key
-        return None if key_for is None else lambda: key_for(host)
-
-
-def _split(model: str) -> tuple[str, str | None]:
-    """Take `name@http://host/v1` apart."""
-    for scheme in ("@http://", "@https://"):
-        name, found, rest = model.partition(scheme)
-        if found:
-            return name, scheme[1:] + rest
-    return model, None
 
 
 def _is_error(event: ServerEvent, chunk: Any) -> bool:

@@ -16,7 +16,7 @@ import httpx
 from httpx_sse import EventSource
 
 from agent_magics.core.errors import InputValidation, ProviderError
-from agent_magics.core.hosts import is_loopback
+from agent_magics.core.hosts import is_loopback, key_variable
 from agent_magics.core.messages import Value
 from agent_magics.core.redact import redact
 
@@ -201,6 +201,18 @@ class Endpoint:
         is_weaker = self.base_url.scheme == "https" != other.scheme
         return other.host == self.host and not is_weaker
 
+    def key_at(
+        self, base_url: str, key_for: Callable[[str], str | None] | None, key_name: str | None
+    ) -> tuple[Key, str | None]:
+        """Give the key for an address and where it is from: this one's own, or what `key_for` has.
+
+        `key_name` is where this one's is from.
+        """
+        if self.shares_key_with(base_url):
+            return lambda: self.api_key, key_name
+        host = host_of(base_url)
+        return (None, None) if key_for is None else (lambda: key_for(host), key_variable(host))
+
     @property
     def place(self) -> str:
         """Host and port, as people say them."""
@@ -343,6 +355,15 @@ class Endpoint:
         if from_root:
             base = re.sub(r"/v\d+$", "", base)
         return self.base_url.copy_with(path=f"{base}/{path.lstrip('/')}")
+
+
+def split_address(model: str) -> tuple[str, str | None]:
+    """Take `name@http://host/v1` apart."""
+    for scheme in ("@http://", "@https://"):
+        name, found, rest = model.partition(scheme)
+        if found:
+            return name, scheme[1:] + rest
+    return model, None
 
 
 def host_of(base_url: str) -> str:

@@ -14,7 +14,7 @@ Variables (all optional):
 `AGENT_MAGICS_RECORDING_FILE`         else `<notebook>.recording.jsonl` beside the notebook
 `AGENT_MAGICS_RECORDING_STRICT`       `1`: a replay in other surroundings is an error
 `AGENT_MAGICS_CONNECT_S`, `AGENT_MAGICS_FIRST_TOKEN_S`, `AGENT_MAGICS_BETWEEN_TOKENS_S`   seconds
-`AGENT_MAGICS_KEY_<HOST>`             the key of `openai:name@https://host/v1` (`HOST_EXAMPLE_ORG`)
+`AGENT_MAGICS_KEY_<HOST>`             of `openai:name@https://host/v1` (`HOST_EXAMPLE_ORG`)
 `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `AGENT_MAGICS_ANTHROPIC_MODEL`   Anthropic's
 
 Keys and addresses of the other providers stand in `providers.presets`: each has the variables that

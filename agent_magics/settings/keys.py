@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Sequence
 
+from agent_magics.core.hosts import key_variable
 from agent_magics.settings.values import APP, Environ
 
 
@@ -28,8 +28,8 @@ class Keys:
         return next((key for name in names if (key := self.find(name))), None)
 
     def find_for(self, host: str) -> str | None:
-        """Look up the key of a host: `AGENT_MAGICS_KEY_MODELS_EXAMPLE_ORG`."""
-        return self.find("AGENT_MAGICS_KEY_" + re.sub(r"\W", "_", host).upper())
+        """Look up the key of a host, see `key_variable`."""
+        return self.find(key_variable(host))
 
 
 def _from_keyring(name: str) -> str | None:

@@ -51,8 +51,8 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
     """Make every provider there is; none of them connects, starts or loads anything yet.
 
     Of each preset `PROVIDER:NAME`; `openai:NAME@http://host/v1` for any server that speaks the
-    same; `anthropic:NAME`; `llamacpp:/path/model.gguf` for a file, `embedded:smollm2-135m`,
-    `scripted:path.yaml`.
+    same; `anthropic:NAME`, and `anthropic:NAME@http://host` likewise; `llamacpp:/path/model.gguf`
+    for a file, `embedded:smollm2-135m`, `scripted:path.yaml`.
     """
     from agent_magics.providers.embedded import EmbeddedProvider  # noqa: PLC0415 - loads httpx
     from agent_magics.providers.scripted import ScriptedProvider  # noqa: PLC0415 - as above
@@ -176,6 +176,7 @@ def _anthropic(environ: Environ) -> Provider:
     return anthropic(
         lambda: keys.find("ANTHROPIC_API_KEY"),
         base_url=said_in(environ, "ANTHROPIC_BASE_URL"),
+        key_for=keys.find_for,
         timeouts=_timeouts(environ),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_magics.core.chat import ModelInfo
+from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.errors import ContextOverflow, StreamInterrupted
 from agent_magics.core.messages import (
     TokenUsage,
@@ -24,6 +24,7 @@ from tests.providers.answers import (
     ANTHROPIC_KEY,
     QUICK,
     SHORT,
+    Gathered,
     answer_of,
     anthropic_server,
     ask,
@@ -32,13 +33,16 @@ from tests.providers.answers import (
 )
 from tests.providers.anthropic_words import (
     START,
+    STOP,
     asked,
     events,
     hello,
     opened,
     piece,
     refused,
+    said,
     stopped,
+    user,
 )
 from tests.providers.loopback import Exchange, serving
 
@@ -275,6 +279,83 @@ def test_an_address_is_read_with_and_without_its_version() -> None:
     for given in ("https://gate.test", "https://gate.test/", "https://gate.test/v1"):
         assert str(anthropic(base_url=given).endpoint.base_url) == "https://gate.test/v1"
     assert anthropic().endpoint.host == "api.anthropic.com"
+
+
+def test_a_model_may_carry_its_own_address() -> None:
+    """Its server is asked by the name alone, with the key that belongs to that host, or none."""
+    seen: list[tuple[str, str | None, str]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        name = json.loads(request.content)["model"]
+        seen.append((str(request.url), request.headers.get("x-api-key"), name))
+        if request.url.host == "closed.test":
+            return refused("no", 401, "authentication_error")
+        return hello()
+
+    async def run() -> list[Gathered]:
+        provider = anthropic_server(handle, key_for={"known.test": "key-of-known"}.get)
+        places = ("known.test", "other.test:81/v1", "closed.test", "api.anthropic.com")
+        models = ["m", *(f"m@http://{place}" for place in places)]
+        answers = [await gather(provider, ask(model=model)) for model in models]
+        await provider.aclose()
+        return answers
+
+    *answers, closed, open_ = asyncio.run(run())
+    assert [answer.text for answer in answers] == ["Hello"] * 3
+    assert seen == [
+        ("https://api.anthropic.com/v1/messages", ANTHROPIC_KEY, "m"),
+        ("http://known.test/v1/messages", "key-of-known", "m"),
+        ("http://other.test:81/v1/messages", None, "m"),
+        ("http://closed.test/v1/messages", None, "m"),
+    ]  # the last was asked nothing: its own key isn't sent in the open
+    assert closed.error
+    assert "set AGENT_MAGICS_KEY_CLOSED_TEST" in closed.error.message
+    assert open_.error
+    assert open_.error.kind == "auth"
+
+
+def test_thoughts_go_back_to_the_address_they_came_from() -> None:
+    """The whole name is the author's: the same name elsewhere is another model."""
+    bodies: list[dict[str, Any]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return events(
+            START,
+            opened(0, type="thinking", thinking="hm", signature="sig"),
+            opened(1, type="text", text="Hello"),
+            stopped("end_turn", output_tokens=2),
+            STOP,
+        )
+
+    async def run() -> None:
+        provider = anthropic_server(handle)
+        here = "m@http://here.test"
+        answer = await gather(provider, ask(model=here))
+        assert answer.done
+        thought = answer.done.reasoning
+        for model in (here, "m"):
+            messages = (user("hello"), said("Hello", thought=thought), user("go on"))
+            await gather(provider, ChatRequest(model=model, messages=messages))
+
+    asyncio.run(run())
+    assert ["sig" in str(body) for body in bodies] == [False, True, False]
+
+
+@pytest.mark.req("P7")
+def test_nothing_is_made_up_of_models_elsewhere() -> None:
+    """A server that tells nothing leaves window and sight unknown; the name stays whole."""
+
+    async def run() -> ModelInfo:
+        provider = anthropic_server(lambda _: httpx.Response(404, json={}))
+        return await provider.describe("llama@http://here.test:11434")
+
+    info = asyncio.run(run())
+    assert (info.spec, info.context_window, info.has_vision) == (
+        "anthropic:llama@http://here.test:11434",
+        None,
+        None,
+    )
 
 
 @pytest.mark.req("P7")

@@ -221,6 +221,20 @@ def test_key_goes_only_to_its_host() -> None:
     assert "thief.test" in moved.error.message
 
 
+def test_a_server_elsewhere_that_wants_a_key_says_which_variable() -> None:
+    """The one that is read for its host; without such variables none is named."""
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(401, json={"error": {"message": "no"}})
+
+    def refusal(**settings: Any) -> str:
+        error = answer_of(server(handle, **settings), ask(model="m@https://box.test/v1")).error
+        return error.message if error else ""
+
+    assert "set AGENT_MAGICS_KEY_BOX_TEST" in refusal(key_for={"x": "y"}.get)
+    assert "give it one" in refusal()
+
+
 @pytest.mark.req("dec63")
 def test_key_of_an_https_server_is_not_sent_in_the_open() -> None:
     """The same host over http is another place: who listens on the way would read the key."""
