@@ -69,16 +69,16 @@ class Prices(Protocol):
 
 
 class KnownPrices:
-    """Prices that a person gave, by model spec, before those that `others` knows."""
+    """Prices that a person gave, by model spec or `provider:*`, before those of `others`."""
 
     def __init__(self, given: Mapping[str, Price], others: Prices | None = None) -> None:
         self._given = dict(given)
         self._others = others
 
     def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
-        given = self._given.get(f"{provider}:{model}")
-        if given is not None:
-            return given.of(usage)
+        for spec in (f"{provider}:{model}", f"{provider}:*"):
+            if spec in self._given:
+                return self._given[spec].of(usage)
         return self._others.price_of(provider, model, usage) if self._others else None
 
 

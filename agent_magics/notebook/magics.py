@@ -187,7 +187,7 @@ class AgentMagics(Magics):
     ).tag(config=True)
     prices = traitlets.Dict(
         help="Prices by provider:model, dollars per million tokens: [input, output], or [input,"
-        " output, cached input]. They stand before the listed ones."
+        " output, cached input]; ollama:* is all of its models. They stand before the listed ones."
     ).tag(config=True)
     models = traitlets.Dict(
         help='What you say of models, by provider:model: {"context_window": tokens, "has_tools":'

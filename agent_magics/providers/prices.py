@@ -14,7 +14,9 @@ from agent_magics.core.messages import TokenUsage
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
-# Local models cost electricity, not money per token: their price isn't known, which isn't 0.
+# What a server on this machine costs isn't known, which isn't 0: a proxy, or a model that its owner
+# runs elsewhere, may stand behind it. The embedded model alone is sure to cost nobody anything.
+_FREE = "embedded"
 _IDS = {
     "openai": "openai",
     "anthropic": "anthropic",
@@ -31,7 +33,9 @@ class ListedPrices:
     """What providers list as their prices (`core.money.Prices`)."""
 
     def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
-        """Price one request in US dollars; None where the model isn't listed."""
+        """Price one request in US dollars; None where the model isn't listed or sure to be free."""
+        if provider == _FREE:
+            return 0.0
         if _find(provider, model) is None:
             return None
         from genai_prices import Usage, calc_price  # noqa: PLC0415 - optional, and 0.2 s to load

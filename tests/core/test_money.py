@@ -46,6 +46,10 @@ def test_a_given_price_goes_before_a_listed_one() -> None:
     assert prices.price_of("x", "given", USAGE) == pytest.approx(1.0)
     assert prices.price_of("x", "listed", USAGE) == pytest.approx(9.0)
     assert prices.price_of("x", "other", USAGE) is None
+    every = KnownPrices({"x:*": Price(input=0.0, output=0.0), **prices._given}, Listed())
+    assert every.price_of("x", "given", USAGE) == pytest.approx(1.0)
+    assert every.price_of("x", "listed", USAGE) == 0.0
+    assert every.price_of("y", "other", USAGE) is None
     assert KnownPrices({}).price_of("x", "given", USAGE) is None
 
 

@@ -48,6 +48,13 @@ def test_what_is_not_listed_is_unknown(provider: str, model: str) -> None:
     assert listed_window(provider, model) is None
 
 
+@pytest.mark.req("P7", "P3")
+def test_the_embedded_model_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is known of it, without the package too."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert ListedPrices().price_of("embedded", "smollm2-135m", USAGE) == 0.0
+
+
 @pytest.mark.req("P7")
 def test_a_server_that_counts_more_cached_than_input_is_priced_all_the_same() -> None:
     """A wrong count is no crash."""
