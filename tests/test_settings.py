@@ -126,6 +126,7 @@ def test_unknown_embedded_model_is_named(name: str) -> None:
         (r"llamacpp:C:\models\y.gguf", "llamacpp:y.gguf"),
         ("openai:/models/m@http://host:1/v1", "openai:m@http://host:1/v1"),
         ("openai:m@https://me:word@host/v1", "openai:m@https://host/v1"),
+        ("openai:m@https://host/v1?code=word", "openai:m@https://host/v1"),
         ("openai:org/model", "openai:org/model"),
         ("ollama:hf.co/org/model:Q4", "ollama:hf.co/org/model:Q4"),
         ("embedded", "embedded"),

@@ -117,7 +117,7 @@ class RecordedProvider:
             if self._strict:
                 raise _unsent(f"Replay stopped: {said}. Record it again.")
             yield Notice(text=f"replayed, though {said}")
-        for event in take.events():
+        for event in take.events(request.model):
             yield event
         if take.failure is not None:
             error = take.failure.error

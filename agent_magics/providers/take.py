@@ -35,6 +35,7 @@ from agent_magics.core.redact import redact
 
 VERSION = 1
 MAX_ASKED_CHARACTERS = 200
+_QUERY = re.compile(r"(@https?://[^?]*)\?.*", re.DOTALL)
 _WRITTEN = re.compile(
     r"<(system_instructions|slot_prompt|system_prompt_override|personality_spec)>.*?</\1>",
     re.DOTALL,
@@ -115,8 +116,8 @@ class Take(Value, tag="take"):
     duration_ms: int = 0
     version: int = VERSION
 
-    def events(self) -> Iterator[ChatEvent]:
-        """Give the events as they came; the last one knows that it is a replay."""
+    def events(self, model: str) -> Iterator[ChatEvent]:
+        """Give the events as they came to this model; the last one knows that it is a replay."""
         for part in self.answer:
             match part:
                 case Said(pieces=pieces):
@@ -124,7 +125,8 @@ class Take(Value, tag="take"):
                 case Thought(pieces=pieces):
                     yield from (ReasoningDelta(text=piece) for piece in pieces)
                 case Done():
-                    yield msgspec.structs.replace(part, replayed_ms=self.duration_ms)
+                    done = msgspec.structs.replace(part, replayed_ms=self.duration_ms)
+                    yield _by(model, done)
                 case CallReady():
                     yield part
 
@@ -153,15 +155,28 @@ def take_of(
         purpose=request.purpose,
         asked=_asked(request),
         rest=rest_of(request),
-        answer=tuple(_folded(events)),
+        answer=tuple(_folded(events, _without_secrets(request.model))),
         failure=Failure.of(failure) if failure else None,
         duration_ms=duration_ms,
     )
 
 
 def spec_of(provider: str, model: str) -> str:
-    """Write a model as recordings name it: an address in it has no password."""
-    return redact(f"{provider}:{model}")
+    """Write a model as recordings name it: an address in it has no password and no query."""
+    return f"{provider}:{_without_secrets(model)}"
+
+
+def _without_secrets(model: str) -> str:
+    return redact(_QUERY.sub(r"\1?…", model))
+
+
+def _by(model: str, done: Done) -> Done:
+    """Name the model whose reasoning it is: by its whole name, or as recordings name it."""
+    if done.reasoning is None:
+        return done
+    return msgspec.structs.replace(
+        done, reasoning=msgspec.structs.replace(done.reasoning, model=model)
+    )
 
 
 def key_of(request: ChatRequest, provider: str) -> str:
@@ -227,7 +242,7 @@ def _asked(request: ChatRequest) -> str:
     return redact(text[:MAX_ASKED_CHARACTERS])
 
 
-def _folded(events: Iterable[ChatEvent]) -> Iterator[Said | Thought | CallReady | Done]:
+def _folded(events: Iterable[ChatEvent], model: str) -> Iterator[Said | Thought | CallReady | Done]:
     pieces: list[str] = []
     kind: type[Said | Thought] = Said
 
@@ -244,9 +259,12 @@ def _folded(events: Iterable[ChatEvent]) -> Iterator[Said | Thought | CallReady 
                     yield from flushed()
                     kind = now
                 pieces.append(text)
-            case CallReady() | Done():
+            case CallReady():
                 yield from flushed()
                 yield event
+            case Done():
+                yield from flushed()
+                yield _by(model, event)
             case _:  # retries and notices are of that day
                 pass
     yield from flushed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
@@ -149,6 +150,37 @@ class Reply:
         return chunk
 
 
+class _LoggedAddresses(logging.Filter):
+    """Lets httpx log requests to our servers without what an address may hide: passwords, keys.
+
+    It logs every address whole, at a level that notebooks do turn on. Other addresses are its own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hosts: set[str] = set()
+
+    def keep_back(self, url: httpx.URL) -> None:
+        """Log requests to this host without user, password and query, where it has any."""
+        if not url.userinfo and not url.query:
+            return
+        self._hosts.add(url.host)
+        logging.getLogger("httpx").addFilter(self)  # a second time changes nothing
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(self._shown, record.args))
+        return True
+
+    def _shown(self, argument: object) -> object:
+        if not isinstance(argument, httpx.URL) or argument.host not in self._hosts:
+            return argument
+        return argument.copy_with(username="", password="", query=None)
+
+
+_LOGGED = _LoggedAddresses()
+
+
 class Endpoint:
     """One server: its address, its key, and one client that never sends the key elsewhere.
 
@@ -171,6 +203,7 @@ class Endpoint:
     ) -> None:
         self.name = name
         self.base_url = _checked(base_url)
+        _LOGGED.keep_back(self.base_url)
         self._key = api_key
         self._key_header = key_header
         self.timeouts = timeouts or Timeouts()
@@ -221,7 +254,7 @@ class Endpoint:
     @property
     def shown_url(self) -> str:
         """The address without anything secret in it."""
-        return redact(str(self.base_url), [self.api_key])
+        return redact(str(self.base_url.copy_with(query=None)), [self.api_key])
 
     @asynccontextmanager
     async def open(

@@ -78,7 +78,8 @@ def model_label(environ: Environ, name: str | None = None) -> str:
 
 
 def shown_model(spec: str) -> str:
-    """Write a model for an output that may be saved and shared: no folder, no user of an address.
+    """Write a model for an output that may be saved and shared: no folder, and of an address
+    neither its user nor its query, where keys may stand.
 
     `scripted:/home/me/answers.yaml` is shown as `scripted:answers.yaml`; other names stay whole.
     """
@@ -88,7 +89,8 @@ def shown_model(spec: str) -> str:
     name, at, address = rest.partition("@http")
     if provider == "scripted" or _PATH_LIKE.match(name) or name.lower().endswith(".gguf"):
         name = re.split(r"[/\\]", name)[-1]
-    return f"{provider}:{name}{at}{_USER.sub('//', address)}" if name else provider
+    place = _USER.sub("//", address).partition("?")[0]
+    return f"{provider}:{name}{at}{place}" if name else provider
 
 
 async def resolve_model(name: str | None, *, environ: Environ, probe: bool = True) -> Choice:

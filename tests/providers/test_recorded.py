@@ -272,23 +272,28 @@ def test_what_another_machine_has_around_is_not_part_of_the_question(tag: str) -
 
 
 @pytest.mark.req("P4")
-def test_an_address_with_a_password_is_recorded_without_it(tmp_path: Path) -> None:
-    """And found again; what is told of the model carries the name that was asked for."""
+def test_an_address_is_recorded_without_what_it_hides(tmp_path: Path) -> None:
+    """And found again; what is told carries the name that was asked for, reasoning too."""
     path = tmp_path / "x.recording.jsonl"
-    asking = ChatRequest(model="m@http://me:secret@host/v1", messages=request().messages)
+    name = "m@http://me:a-password@host/v1?code=a-code"
+    asking = ChatRequest(model=name, messages=request().messages)
 
     async def scene() -> None:
         inner = ScriptedProvider([], context_window=4_000)
-        await RecordedProvider(inner, Tape(path), "record").describe(asking.model)
+        await RecordedProvider(inner, Tape(path), "record").describe(name)
         replay = RecordedProvider(inner, Tape(path), "replay")
-        told = await replay.describe(asking.model)
-        assert (told.name, told.context_window) == (asking.model, 4_000)
+        told = await replay.describe(name)
+        assert (told.name, told.context_window) == (name, 4_000)
 
     asyncio.run(scene())
-    asked(path, "record", asking, steps=["one"])
+    asked(path, "record", asking, steps=[{"text": "one", "reasoning": "hm"}])
     again, _ = asked(path, "replay", asking)
     assert [e.text for e in again if isinstance(e, TextDelta)] == ["one"]
-    assert "secret" not in path.read_text("utf-8")
+    assert isinstance(again[-1], Done)
+    assert again[-1].reasoning
+    assert again[-1].reasoning.model == name
+    assert "a-password" not in path.read_text("utf-8")
+    assert "a-code" not in path.read_text("utf-8")
 
 
 @pytest.mark.req("P4")
