@@ -110,6 +110,9 @@ _TOO_LONG = re.compile(
     r"|\b(?:prompt|input|messages?)\b[^:.]{0,20}?\btoo (?:long|large)"
     r"|\btokens?\b.{0,100}?(?:exceeds?\b|must be <=|greater than)"
     r"|\btoo many (?:input )?tokens\b"
+    r"|n_keep \(\d+\) >= n_ctx"
+    r"|maximum (?:prompt|model) length (?:is|of) \d"
+    r"|\binput length \(\d+ tokens\) exceeds"
     r"|reduce the length of the (?:messages|prompt|input)"
     r"|max_tokens must be at least 1, got -",
     re.IGNORECASE | re.DOTALL,
@@ -124,10 +127,11 @@ _N = r"(\d[\d,_]{0,18})"
 _WINDOW = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"n_ctx:? ?{_N}",
-        rf"maximum context length (?:is|of)?:? ?{_N}",
+        rf"n_ctx:? ?\(?{_N}",
+        rf"maximum (?:context|prompt|model) length ?(?:is|of)?:? ?{_N}",
+        rf"maximum allowed length \({_N} tokens",
         rf"{_N} maximum context length",
-        rf"context (?:window|length|size|limit) (?:of|is) {_N}",
+        rf"context (?:window|length|size|limit) (?:of|is)(?: only)? {_N}",
         rf"context (?:size|window|length) \({_N} tokens",
         rf"(?:configured )?limit of {_N}",
         rf"tokens allowed \({_N}\)",
@@ -139,7 +143,13 @@ _WINDOW = tuple(
 _USED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"n_keep: ?{_N}",
+        rf"n_keep:? ?\(?{_N}",
+        rf"to keep the first {_N} tokens",
+        rf"\({_N} of text input(?:, [\d,]{{1,19}} in the output)?\)",
+        rf"request (?:has|contains) {_N} (?:input )?tokens",
+        rf"{_N} tokens from the input messages",
+        rf"(?:input|input length) \({_N} tokens\)",
+        rf"prompt \(length {_N}\)",
         rf"\({_N} in (?:the|your) (?:messages|prompt)",
         rf"messages resulted in {_N} tokens",
         rf"limit: {_N} \+",
@@ -155,7 +165,8 @@ _LEAST = re.compile(rf"contains at least {_N} input tokens", re.IGNORECASE)
 _OUTPUT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_N} (?:in|for) the completion",
+        rf"{_N} (?:tokens )?(?:in|for) the (?:completion|output)",
+        rf"max_(?:completion_)?tokens'? is too large: {_N}",
         rf"requested {_N} output tokens",
         rf"limit: [\d,_]+ \+ {_N} >",
         rf"{_N} `?max_new_tokens",

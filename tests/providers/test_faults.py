@@ -14,7 +14,11 @@ from agent_magics.core.redact import redact
 from agent_magics.providers.faults import error_of, read_fault
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-CASES = json.loads((DATA / "errors.json").read_text("utf-8"))
+CASES = [  # the corpus, and what servers were reported to say since it was made
+    case
+    for name in ("errors.json", "later_errors.json")
+    for case in json.loads((DATA / name).read_text("utf-8"))
+]
 pytestmark = pytest.mark.req("P6")
 
 
