@@ -18,6 +18,7 @@ from agent_magics.providers.facts import is_count
 
 _GOING_ON = ("text", "summary", "data")
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})
+_BROKEN, _WITHHELD = "error", "content_filter"
 _SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
 _OPEN, _CLOSE = "<think>", "</think>"
 
@@ -82,10 +83,12 @@ class Answer:
         yield from self._said(self._think.end())
         yield from self._given(TextDelta, self._text.end())
         yield from self._given(ReasoningDelta, self._reasoning.end())
-        if not self._is_finished and self._finish is None:
+        if self._finish == _BROKEN or (not self._is_finished and self._finish is None):
             raise StreamInterrupted(
                 f"{self._provider} ended the answer before it was done; what it said is kept."
             )
+        if self._finish == _WITHHELD:
+            self.warn(f"A content filter of {self._provider} withheld this answer or its rest.")
         for draft in self._calls.all():
             yield CallReady(call=draft.ready(self._new_id()))
         yield Done(

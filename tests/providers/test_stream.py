@@ -262,6 +262,26 @@ def test_an_answer_without_a_word_is_an_empty_answer(done: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "end", "warnings"),
+    [
+        ("stop", "done", 0),
+        ("length", "length", 0),
+        ("model_length", "length", 0),
+        ("content_filter", "done", 1),
+        ("error", "interrupted", 0),
+        ("something_new", "done", 0),
+    ],
+)
+def test_reasons_to_finish(reason: str, end: str, warnings: int) -> None:
+    """What was withheld is told; what a server broke off itself is not done, whatever follows."""
+    chunk = {"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}
+    body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+    answer = asyncio.run(answers_for([(body,)]))[0]
+    assert (answer.text, answer.end) == ("x", end)
+    assert len(answer.done.warnings if answer.done else ()) == warnings
+
+
+@pytest.mark.parametrize(
     ("read", "allowed_bytes"),
     [(reading.ours_openai, 100_000), (reading.ours_anthropic, 900_000)],
     ids=["openai", "anthropic"],
