@@ -153,7 +153,8 @@ class Usage(Value, tag="usage"):
     """One request's cost; tokens are None where the server told none (decision 42).
 
     `attempt` 0: nobody was asked (no key, or a recording that has no answer).
-    `estimated_input_tokens` is what our estimate said before it was sent. `digest` is C6's.
+    `estimated_input_tokens` is what our estimate said before it was sent, `estimated_output_tokens`
+    what it says of an answer that no server counted. `digest` is C6's.
     `cost_usd` is by the prices of that day; None where they weren't known (P7). `is_replayed`: the
     answer came from a recording, so nothing was spent (decision 61).
     """
@@ -167,6 +168,7 @@ class Usage(Value, tag="usage"):
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     estimated_input_tokens: int = 0
+    estimated_output_tokens: int = 0
     duration_ms: int = 0
     first_token_ms: int | None = None
     digest: str = ""

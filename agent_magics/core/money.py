@@ -85,7 +85,8 @@ class KnownPrices:
 class Spent(Value):
     """A sum of requests. `usd` is of those whose price is known; `unpriced_tokens` of the others.
 
-    `uncounted` are requests for which no server told tokens. Cached tokens are part of the input.
+    `uncounted` are requests for which no server told tokens; `estimated_tokens` is our estimate of
+    those that were answered, for limits alone. Cached tokens are part of the input.
     `replayed` requests came from a recording and stand nowhere else: they cost nothing.
     """
 
@@ -97,6 +98,7 @@ class Spent(Value):
     priced: int = 0
     unpriced_tokens: int = 0
     uncounted: int = 0
+    estimated_tokens: int = 0
     replayed: int = 0
 
     @property
@@ -178,6 +180,8 @@ class SpendingLimit(Value):
         """Say which limit a sum has reached; None: there is room left."""
         if self.usd is not None and spent.usd >= self.usd:
             return f"{dollars(spent.usd)} of {dollars(self.usd)}"
-        if self.tokens is not None and spent.tokens >= self.tokens:
-            return f"{spent.tokens:,} of {self.tokens:,} tokens"
+        tokens = spent.tokens + spent.estimated_tokens
+        if self.tokens is not None and tokens >= self.tokens:
+            about = "about " if spent.estimated_tokens else ""
+            return f"{about}{tokens:,} of {self.tokens:,} tokens"
         return None

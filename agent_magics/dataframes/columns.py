@@ -124,6 +124,7 @@ USAGE_COLUMNS: Mapping[str, str] = {
     "cached_tokens": "Int64",
     "reasoning_tokens": "Int64",
     "estimated_input_tokens": "Int64",
+    "estimated_output_tokens": "Int64",
     "cost_usd": "Float64",
     "is_replayed": "boolean",
     "duration_ms": "Int64",

@@ -73,6 +73,7 @@ def usage_rows(state: SessionState) -> Iterable[Row]:
             "cached_tokens": None if spent.input_tokens is None else spent.cached_tokens,
             "reasoning_tokens": None if spent.output_tokens is None else spent.reasoning_tokens,
             "estimated_input_tokens": spent.estimated_input_tokens,
+            "estimated_output_tokens": spent.estimated_output_tokens,
             "cost_usd": spent.cost_usd,
             "is_replayed": spent.is_replayed,
             "duration_ms": spent.duration_ms,

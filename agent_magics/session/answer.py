@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from agent_magics.context.tokens import count_text
 from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import (
@@ -97,11 +98,18 @@ class Answer:
             cached_tokens=told.cached_tokens if told else 0,
             reasoning_tokens=told.reasoning_tokens if told else 0,
             estimated_input_tokens=self.estimated_tokens,
+            estimated_output_tokens=0 if told else self._estimated_output(),
             duration_ms=self._duration_ms(now_s),
             first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             digest=self.digest,
             is_replayed=self._replayed_ms is not None,
         )
+
+    def _estimated_output(self) -> int:
+        """Count what came of an answer that no server counted; 0 where nothing did."""
+        said = [self.said, clean_text("".join(self.reasoning))]
+        calls = [f"{call.tool_name}{call.raw or call.arguments}" for call in self.calls]
+        return sum(map(count_text, filter(None, [*said, *calls])))
 
     @property
     def _replayed_ms(self) -> int | None:

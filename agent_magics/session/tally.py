@@ -86,7 +86,9 @@ def spent_for(usage: Usage) -> Spent:
     if usage.is_replayed:
         return Spent(replayed=1)
     if usage.input_tokens is None and usage.output_tokens is None:
-        return Spent(requests=1, uncounted=1)
+        estimated = usage.estimated_input_tokens + usage.estimated_output_tokens
+        was_answered = usage.estimated_output_tokens > 0
+        return Spent(requests=1, uncounted=1, estimated_tokens=estimated if was_answered else 0)
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     is_priced = usage.cost_usd is not None
     return Spent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent_magics.core.errors import InputValidation
@@ -87,6 +88,9 @@ def test_a_limit_is_reached_at_its_mark() -> None:
     assert SpendingLimit(usd=0.5).reached_by(spent) == "$0.50 of $0.50"
     assert SpendingLimit(tokens=101).reached_by(spent) is None
     assert SpendingLimit(tokens=100).reached_by(spent) == "100 of 100 tokens"
+    guessed = msgspec.structs.replace(spent, estimated_tokens=50)
+    assert SpendingLimit(tokens=151).reached_by(guessed) is None
+    assert SpendingLimit(tokens=150).reached_by(guessed) == "about 150 of 150 tokens"
 
 
 def test_sums_add_every_part() -> None:

@@ -136,6 +136,35 @@ def test_a_limit_in_money_says_where_it_cannot_hold(bench: Bench) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("N13", "dec57")
+@pytest.mark.parametrize(
+    ("first", "is_held"),
+    [
+        ("word " * 50, True),
+        ({"calls": [{"name": "look", "arguments": {"what": "word " * 50}}]}, True),
+        ({"error": "auth"}, False),
+    ],
+    ids=["text", "calls", "nothing came"],
+)
+def test_a_limit_in_tokens_holds_where_no_server_counts(
+    bench: Bench, first: Any, *, is_held: bool
+) -> None:
+    """Our estimate stands in for an answer that came, and for none that didn't."""
+
+    async def scene() -> None:
+        limit = SpendingLimit(tokens=60)
+        session = await bench.session(first, "ok", tools=[look], max_cost_per_session=limit)
+        await outcome(session)
+        ended = await outcome(session)
+        assert isinstance(ended, Failed) is is_held
+        if is_held:
+            assert isinstance(ended, Failed)
+            assert "about " in ended.error.message
+            assert len(bench.provider.requests) == 1
+
+    asyncio.run(scene())
+
+
 @pytest.mark.req("N13")
 def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
     """A sum knows how many requests it doesn't know."""
@@ -144,6 +173,9 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
         session = await bench.session("ok", step(), prices=PRICES)
         await session.submit_turn("one")
         await session.submit_turn("two")
+        asked = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        assert asked[0].estimated_output_tokens == 1
+        assert asked[1].estimated_output_tokens == 0
         assert session._desk.mirror.spent == Spent(
             requests=2,
             input_tokens=1_000_000,
@@ -152,6 +184,7 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
             usd=1.55,
             priced=1,
             uncounted=1,
+            estimated_tokens=asked[0].estimated_input_tokens + 1,
         )
 
     asyncio.run(scene())
