@@ -67,11 +67,15 @@ class CallReady(Value, tag="call_ready"):
 
 
 class Retrying(Value, tag="retrying"):
-    """The request failed before its first token and will be sent again after `wait_s`."""
+    """The request failed before its first token and will be sent again after `wait_s`.
+
+    `usage`: what the server had counted by then; None where it told nothing.
+    """
 
     attempt: int
     reason: str
     wait_s: float
+    usage: TokenUsage | None = None
 
 
 class Notice(Value, tag="notice"):

@@ -63,11 +63,12 @@ async def with_retries(
                 continue
             wait_s = retry.wait_s(number, error)
             if wait_s is None:
+                error.usage = error.usage or answer.usage
                 raise
             reason = error.message
         else:
             return
-        yield Retrying(attempt=number, reason=reason, wait_s=wait_s)
+        yield Retrying(attempt=number, reason=reason, wait_s=wait_s, usage=answer.usage)
         await asyncio.sleep(wait_s)
         number += 1
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
 from agent_magics.context.tokens import count_text
 from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
@@ -32,7 +34,7 @@ class Answer:
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    retries: list[Retry] = field(default_factory=list)
+    retried: list[Retrying] = field(default_factory=list)
     done: Done | None = None
     told_at_break: TokenUsage | None = None
     was_sent: bool = True
@@ -53,17 +55,22 @@ class Answer:
             self.told_at_break = error.usage
             self.was_sent = error.was_sent
 
-    def note_retry(self, model: ModelInfo, event: Retrying) -> None:
-        """Remember that the request failed and goes out again."""
-        self.retries.append(
-            Retry(
-                provider=model.provider,
-                model=model.name,
-                attempt=event.attempt,
-                reason=event.reason,
-                wait_ms=round(event.wait_s * 1000),
+    def retries(self, model: ModelInfo, purpose: Purpose) -> list[Retry | Usage]:
+        """Make the events of the attempts that failed; each with what its server had counted."""
+        made: list[Retry | Usage] = []
+        for event in self.retried:
+            if event.usage is not None:
+                made.append(self._usage(model, purpose, event.usage, event.attempt))
+            made.append(
+                Retry(
+                    provider=model.provider,
+                    model=model.name,
+                    attempt=event.attempt,
+                    reason=event.reason,
+                    wait_ms=round(event.wait_s * 1000),
+                )
             )
-        )
+        return made
 
     def message(
         self, model: ModelInfo, text: str, cause: IncompleteCause | None, detail: str = ""
@@ -86,23 +93,30 @@ class Answer:
         now_s: float,
     ) -> Usage:
         """Make the request's usage event; what no server told stays None (decision 42)."""
-        told = self.usage
-        first = self.first_token_s
+        told, first = self.usage, self.first_token_s
+        attempt = 1 + len(self.retried) if self.was_sent else 0
+        return msgspec.structs.replace(
+            self._usage(model, purpose, told, attempt),
+            estimated_output_tokens=0 if told else self._estimated_output(),
+            duration_ms=self._duration_ms(now_s),
+            first_token_ms=None if first is None else round((first - self.began_s) * 1000),
+            is_replayed=self._replayed_ms is not None,
+        )
+
+    def _usage(
+        self, model: ModelInfo, purpose: Purpose, told: TokenUsage | None, attempt: int
+    ) -> Usage:
         return Usage(
             purpose=purpose,
             provider=model.provider,
             model=model.name,
-            attempt=1 + len(self.retries) if self.was_sent else 0,
+            attempt=attempt,
             input_tokens=told.input_tokens if told else None,
             output_tokens=told.output_tokens if told else None,
             cached_tokens=told.cached_tokens if told else 0,
             reasoning_tokens=told.reasoning_tokens if told else 0,
             estimated_input_tokens=self.estimated_tokens,
-            estimated_output_tokens=0 if told else self._estimated_output(),
-            duration_ms=self._duration_ms(now_s),
-            first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             digest=self.digest,
-            is_replayed=self._replayed_ms is not None,
         )
 
     def _estimated_output(self) -> int:

@@ -49,14 +49,15 @@ class Aside:
             digest=digest_of(request),
         )
         try:
-            await collect(answer, provider, model, request)
+            await collect(answer, provider, request)
         except (AgentError, asyncio.CancelledError):
             raise
         except Exception as error:  # a provider is foreign code (decision 16)
             raise ProviderError(f"{model.spec} failed: {said_by(error)}") from error
         finally:
             usage = answer.usage_event(model, purpose, self.clock.monotonic())
-            await self.recorder.append([*answer.retries, usage], slot_uid=slot_uid, turn_id=turn_id)
+            events = [*answer.retries(model, purpose), usage]
+            await self.recorder.append(events, slot_uid=slot_uid, turn_id=turn_id)
         if answer.calls:
             raise ProviderError(f"{model.spec} called a tool instead of answering")
         if answer.done and answer.done.finish == "length":

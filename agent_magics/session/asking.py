@@ -61,27 +61,25 @@ async def ask(provider: Provider, request: ChatRequest) -> AsyncGenerator[ChatEv
     raise StreamInterrupted("The model's answer ended before it was complete.")
 
 
-async def collect(
-    answer: Answer, provider: Provider, model: ModelInfo, request: ChatRequest
-) -> None:
+async def collect(answer: Answer, provider: Provider, request: ChatRequest) -> None:
     """Fill `answer` with all that a provider says to a request that nobody watches."""
     try:
         async with aclosing(ask(provider, request)) as events:
             async for event in events:
-                _take(answer, model, event)
+                _take(answer, event)
     except Exception as error:
         answer.note_failure(error)
         raise
 
 
-def _take(answer: Answer, model: ModelInfo, event: ChatEvent) -> None:
+def _take(answer: Answer, event: ChatEvent) -> None:
     match event:
         case TextDelta(text=text):
             answer.text.append(text)
         case CallReady(call=call):
             answer.calls.append(call)
         case Retrying():
-            answer.note_retry(model, event)
+            answer.retried.append(event)
         case Done():
             answer.done = event
         case _:

@@ -91,7 +91,7 @@ class Listening:
         )
 
     def _note_retry(self, answer: Answer, event: Retrying) -> None:
-        answer.note_retry(self.model, event)
+        answer.retried.append(event)
         self.turn.emit(
             RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
         )

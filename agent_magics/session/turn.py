@@ -253,7 +253,9 @@ class TurnRun:
         except Exception as error:  # a provider is foreign code (D 16)
             answer.note_failure(error)
             if not is_last and is_curable(error) and not answer.text:
-                self.tally.add(answer, await self._record([*answer.retries, self._spent(answer)]))
+                self.tally.add(
+                    answer, await self._record([*self._retries(answer), self._spent(answer)])
+                )
                 raise _Refused(error) from error
             if isinstance(error, ContextOverflow):
                 diagnosis = self.fitter.diagnosis(draught, error)
@@ -274,7 +276,7 @@ class TurnRun:
             text = NOTHING
             self._warn("The model returned nothing.")
         message = answer.message(self.model, text, cause)
-        payloads: list[Payload] = [*answer.retries, message]
+        payloads: list[Payload] = [*self._retries(answer), message]
         payloads += [called(call) for call in executable]
         payloads.append(self._spent(answer))
         events = await self._record(payloads, ends_draft=True)
@@ -289,7 +291,7 @@ class TurnRun:
         is_lost = isinstance(error, ProviderError) and error.kind == "interrupted"
         cause: IncompleteCause = "connection lost" if is_lost else "failed"
         message = answer.message(self.model, answer.said, cause, detail=detail_of(error))
-        payloads: list[Payload] = [*answer.retries, message, self._spent(answer)]
+        payloads: list[Payload] = [*self._retries(answer), message, self._spent(answer)]
         events = await self._record(payloads, ends_draft=True)
         self.tally.add(answer, events)
         self.has_ended = True
@@ -301,6 +303,9 @@ class TurnRun:
         self.last_seq = next(
             (event.seq for event in events if isinstance(event.payload, AssistantMessage)), None
         )
+
+    def _retries(self, answer: Answer) -> Sequence[Payload]:
+        return answer.retries(self.model, "turn")
 
     def _spent(self, answer: Answer) -> Usage:
         return answer.usage_event(self.model, "turn", self.clock.monotonic())

@@ -136,6 +136,20 @@ def test_an_error_after_the_first_token_keeps_what_was_said_and_counted() -> Non
     assert answer.error.usage == TokenUsage(input_tokens=9, output_tokens=1)
 
 
+def test_what_a_failed_attempt_counted_is_told() -> None:
+    """Before its first token it is sent again; a last one keeps it with its error."""
+    busy = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    answers = iter([events(START, busy), hello()])
+    (answer,), _ = asked(lambda _: next(answers))
+    assert answer.text == "Hello"
+    assert [retry.usage for retry in answer.retries] == [
+        TokenUsage(input_tokens=9, output_tokens=1)
+    ]
+    (failed,), _ = asked(lambda _: events(START, busy))
+    assert failed.error
+    assert failed.error.usage == TokenUsage(input_tokens=9, output_tokens=1)
+
+
 def test_an_end_without_a_word_is_an_interruption() -> None:
     """Neither a stop reason nor message_stop: the connection was cut."""
     (answer,), _ = asked(lambda _: events(START, opened(0, type="text", text="par")))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_magics.core.chat import ChatEvent, ChatRequest, Retrying
 from agent_magics.core.config import AgentConfig
-from agent_magics.core.events import Usage
+from agent_magics.core.events import Retry, Usage
+from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import Price, SpendingLimit, Spent
 from agent_magics.core.turns import Completed, Failed, TurnOutcome
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
@@ -161,6 +164,40 @@ def test_a_limit_in_tokens_holds_where_no_server_counts(
             assert isinstance(ended, Failed)
             assert "about " in ended.error.message
             assert len(bench.provider.requests) == 1
+
+    asyncio.run(scene())
+
+
+class Stumbling(ScriptedProvider):
+    """Fails once, after its server has counted the prompt."""
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        counted = TokenUsage(input_tokens=1_000_000, output_tokens=0)
+        yield Retrying(attempt=1, reason="overloaded", wait_s=0.0, usage=counted)
+        async for event in super().chat(request):
+            yield event
+
+
+@pytest.mark.req("P5", "P7", "dec42")
+def test_what_failed_attempts_cost_is_in_the_ledger() -> None:
+    """Each attempt that its server counted is a request of its own, and is paid for."""
+
+    async def scene() -> None:
+        config = AgentConfig(default_model="scripted:test", prices=PRICES)
+        model = Stumbling([step()])
+        agent = await AgentBuilder(config).register_model_provider(model).build()
+        session = await agent.new_session()
+        reply = await session.submit_turn("go")
+        said = [e.payload for e in session._desk.mirror.events]
+        asked = [each for each in said if isinstance(each, Usage)]
+        assert [(each.attempt, each.input_tokens) for each in asked] == [
+            (1, 1_000_000),
+            (2, 1_000_000),
+        ]
+        assert [each.attempt for each in said if isinstance(each, Retry)] == [1]
+        assert reply.cost_usd == pytest.approx(1.0 + 1.55)
+        assert session._desk.mirror.spent.requests == 2
+        await agent.shutdown()
 
     asyncio.run(scene())
 
