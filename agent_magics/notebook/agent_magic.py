@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -16,7 +17,7 @@ from agent_magics.core.turns import Reply
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.answer import Answer, Answers
 from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, parse
-from agent_magics.notebook.attach import attachments
+from agent_magics.notebook.attach import attachments, image_of
 from agent_magics.notebook.bridge import cell_origin, somebody_there
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import execution_token, in_kernel
@@ -70,10 +71,12 @@ def run_agent_cell(
 
 def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer | Answers | None:
     share = seat.reach().share
-    filled = Filled(text=text) if given.has("--raw") else fill(text, names, share=share)
+    filled = Filled(text=text)
+    if not given.has("--raw"):
+        filled = fill(text, names, share=share, image_of=partial(image_of, seat.shell))
     out = _variable(given.value("--out"))
     along = attachments(seat.shell, given.values("--attach"), names, share=share)
-    prompt = UserInput.of([Text(text=filled.text), *along])
+    prompt = UserInput.of([Text(text=filled.text), *filled.images, *along])
     slots = _listed(given)
     if slots:
         answers = ask_many(

@@ -111,6 +111,14 @@ def _of_file(path: Path, wanted: str) -> ContentBlock:
 def _of_value(shell: InteractiveShell, name: str, value: object, share: Share) -> ContentBlock:
     if isinstance(value, str):
         return File(name=name, media_type="text/plain", text=value)
+    image = image_of(shell, value)
+    if image is not None:
+        return image
+    return File(name=name, media_type="text/plain", text=value_text(value, share=share))
+
+
+def image_of(shell: InteractiveShell, value: object) -> Image | None:
+    """Give the image that a value shows itself as in the notebook; None where it shows none."""
     formatter: Any = shell.display_formatter  # IPython's has no types
     shown, _ = formatter.format(value, include=IMAGE_TYPES)
     for media_type in IMAGE_TYPES:
@@ -118,4 +126,4 @@ def _of_value(shell: InteractiveShell, name: str, value: object, share: Share) -
         if data:
             encoded = base64.b64encode(data).decode() if isinstance(data, bytes) else str(data)
             return Image(data="".join(encoded.split()), media_type=media_type)
-    return File(name=name, media_type="text/plain", text=value_text(value, share=share))
+    return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from types import CodeType
 from typing import Any
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
+from agent_magics.core.messages import Image, Value
 from agent_magics.notebook.sharing import Share, is_secret_source
 from agent_magics.notebook.values import value_text
 
@@ -28,10 +28,14 @@ _CODE = re.compile(r"\s*(?P<name>[^\W\d]\w*)(?P<more>[.(\[])?")
 
 
 class Filled(Value):
-    """A prompt with its values. `unread`: what was meant as code and is none, as it was written."""
+    """A prompt with its values. `unread`: what was meant as code and is none, as it was written.
+
+    `images` go behind the text, in which `[image: fig]` stands for each.
+    """
 
     text: str
     unread: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
 
     @property
     def warning(self) -> str | None:
@@ -48,14 +52,21 @@ class Filled(Value):
         )
 
 
-def fill(text: str, namespace: dict[str, Any], *, share: Share = "sample") -> Filled:
+def fill(
+    text: str,
+    namespace: dict[str, Any],
+    *,
+    share: Share = "sample",
+    image_of: Callable[[object], Image | None] = lambda _: None,
+) -> Filled:
     """Put values in the place of every `{{expr}}` of `text`.
 
-    Strings and plain numbers go in as they are, other values as `value_text` shows them as far as
-    `share` allows. Raises `InputValidation` where a name is unknown or the expression fails;
-    nothing has been sent then.
+    Strings and plain numbers go in as they are, what `image_of` gives an image of as that, other
+    values as `value_text` shows them as far as `share` allows. Raises `InputValidation` where a
+    name is unknown or the expression fails; nothing has been sent then.
     """
     made: list[str] = []
+    images: list[Image] = []
     unread: dict[str, None] = {}
     position = 0
     while (start := text.find(OPEN, position)) >= 0:
@@ -72,8 +83,14 @@ def fill(text: str, namespace: dict[str, Any], *, share: Share = "sample") -> Fi
         else:
             code, position = found
             source = text[start + len(OPEN) : position - len(CLOSE)]
-            made.append(_shown(code, source.strip(), namespace, share))
-    return Filled(text="".join([*made, text[position:]]), unread=tuple(unread))
+            value = evaluated(code, source.strip(), namespace, named=f"{{{{{source.strip()}}}}}")
+            image = None if isinstance(value, (str, *_PLAIN)) else image_of(value)
+            if image is not None:
+                images.append(image)
+            made.append(f"[image: {source.strip()}]" if image else _shown(value, share))
+    return Filled(
+        text="".join([*made, text[position:]]), unread=tuple(unread), images=tuple(images)
+    )
 
 
 def _meant_as_code(text: str, start: int, namespace: Mapping[str, Any]) -> tuple[str, ...]:
@@ -112,8 +129,7 @@ def compiled(source: str) -> CodeType | None:
         return None
 
 
-def _shown(code: CodeType, source: str, namespace: dict[str, Any], share: Share) -> str:
-    value = evaluated(code, source, namespace, named=f"{{{{{source}}}}}")
+def _shown(value: object, share: Share) -> str:
     if isinstance(value, str):
         return value
     return value_text(value, share="sample" if type(value) in _PLAIN else share)

@@ -48,6 +48,32 @@ def test_files_and_values_go_along(notebook: Notebook, tmp_path: Path) -> None:
     assert report == File(name="report", media_type="text/plain", text="all is well")
 
 
+@pytest.mark.req("N2", "P1")
+def test_a_figure_in_braces_goes_as_an_image(notebook: Notebook, tmp_path: Path) -> None:
+    """In the order of the text, which says where each belongs; `--raw` sends none."""
+    (tmp_path / "plot.png").write_bytes(PIXEL)
+    notebook.shell.user_ns.update(fig=Figure(), fit={"plot": Figure(), "r": 0.5})
+    notebook.run(
+        f"%%agent --attach {tmp_path}/plot.png\nWhat do {{{{fig}}}} and {{{{ fit['plot'] }}}} say"
+        " of {{fit['r']}}?"
+    )
+    text, *images = sent(notebook)
+    assert text.text == "What do [image: fig] and [image: fit['plot']] say of 0.5?"
+    pixel = Image(data=base64.b64encode(PIXEL).decode(), media_type="image/png")
+    assert images == [pixel] * 3
+    notebook.run("%agent --raw What is {{fig}}?")
+    (text,) = sent(notebook)
+    assert text.text == "What is {{fig}}?"
+
+
+@pytest.mark.req("N2")
+def test_a_system_prompt_takes_figures_as_text(notebook: Notebook) -> None:
+    """No image can stand in it."""
+    notebook.shell.user_ns.update(fig=Figure())
+    notebook.run("%%slot new seer\nLook at {{fig}}.")
+    assert "Figure" in str(notebook.session.slot_config("seer").system_prompt)
+
+
 @pytest.mark.req("N2")
 @pytest.mark.parametrize(
     ("wanted", "says"),
