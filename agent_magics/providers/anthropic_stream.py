@@ -48,16 +48,18 @@ class AnthropicAnswer:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the server counted so far; the input includes what was read from a cache."""
+        """What the server counted so far; the input includes what was read from a cache.
+
+        A prompt of no tokens was not counted.
+        """
         count = self._counts.get
         read = count("cache_read_input_tokens", 0)
         sent = count("input_tokens", 0) + read + count("cache_creation_input_tokens", 0)
-        written = count("output_tokens", 0)
-        if not sent and not written:
+        if not sent:
             return None
         return TokenUsage(
             input_tokens=sent,
-            output_tokens=written,
+            output_tokens=count("output_tokens", 0),
             cached_tokens=read,
             reasoning_tokens=count("thinking_tokens", 0),
         )

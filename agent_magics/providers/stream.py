@@ -348,7 +348,7 @@ def _is_strict(value: dict[str, Any]) -> bool:
 
 
 def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
-    """Read the counts; null and all zero are unknown."""
+    """Read the counts; null is unknown, and so is a prompt of no tokens: there is none."""
     usage = chunk.get("usage")
     if not isinstance(usage, dict):
         groq = chunk.get("x_groq")
@@ -356,7 +356,7 @@ def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
     if not isinstance(usage, dict):
         return None
     sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if not sent and not written:
+    if not sent:
         return None
     return TokenUsage(
         input_tokens=sent,

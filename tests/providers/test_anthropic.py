@@ -200,6 +200,16 @@ def test_counts_include_what_the_cache_held() -> None:
     )
 
 
+@pytest.mark.parametrize("usage", [{}, {"input_tokens": -5}, {"input_tokens": 0}])
+def test_a_prompt_of_no_tokens_was_not_counted(usage: dict[str, int]) -> None:
+    """Servers that speak like Anthropic may tell the output alone: the input is unknown, not 0."""
+    start = {"type": "message_start", "message": {"usage": usage}}
+    end = stopped("end_turn", output_tokens=7)
+    (answer,), _ = asked(lambda _: events(start, opened(0, type="text", text="x"), end))
+    assert answer.done
+    assert answer.done.usage is None
+
+
 def test_what_is_not_known_is_left_out_with_a_warning() -> None:
     """New kinds of parts, pieces of parts that never began, lines that are no JSON."""
     (answer,), _ = asked(

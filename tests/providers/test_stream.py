@@ -261,6 +261,18 @@ def test_an_answer_without_a_word_is_an_empty_answer(done: str) -> None:
     assert (answer.text, answer.end) == ("", "done")
 
 
+@pytest.mark.parametrize("prompt", [{}, {"prompt_tokens": 0}, {"prompt_tokens": None}])
+def test_a_prompt_of_no_tokens_was_not_counted(prompt: dict[str, Any]) -> None:
+    """A count of the output alone leaves the input unknown, not 0."""
+    chunk = {
+        "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}],
+        "usage": {**prompt, "completion_tokens": 3},
+    }
+    answer = asyncio.run(answers_for([(f"data: {json.dumps(chunk)}\n\n".encode(),)]))[0]
+    assert answer.done
+    assert answer.done.usage is None
+
+
 @pytest.mark.parametrize(
     ("reason", "end", "warnings"),
     [
