@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import msgspec
 
-from agent_magics.context.tokens import count_text
 from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import (
@@ -97,7 +96,6 @@ class Answer:
         attempt = 1 + len(self.retried) if self.was_sent else 0
         return msgspec.structs.replace(
             self._usage(model, purpose, told, attempt),
-            estimated_output_tokens=0 if told else self._estimated_output(),
             duration_ms=self._duration_ms(now_s),
             first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             is_replayed=self._replayed_ms is not None,
@@ -118,12 +116,6 @@ class Answer:
             estimated_input_tokens=self.estimated_tokens,
             digest=self.digest,
         )
-
-    def _estimated_output(self) -> int:
-        """Count what came of an answer that no server counted; 0 where nothing did."""
-        said = [self.said, clean_text("".join(self.reasoning))]
-        calls = [f"{call.tool_name}{call.raw or call.arguments}" for call in self.calls]
-        return sum(map(count_text, filter(None, [*said, *calls])))
 
     @property
     def _replayed_ms(self) -> int | None:
@@ -162,3 +154,10 @@ def added(so_far: TokenUsage | None, more: TokenUsage) -> TokenUsage:
         cached_tokens=so_far.cached_tokens + more.cached_tokens,
         reasoning_tokens=so_far.reasoning_tokens + more.reasoning_tokens,
     )
+
+
+def with_estimate(usage: Usage, said_tokens: int) -> Usage:
+    """Note what an answer weighs by our own count, where no server counted the request."""
+    if usage.input_tokens is not None or usage.output_tokens is not None:
+        return usage
+    return msgspec.structs.replace(usage, estimated_output_tokens=said_tokens)

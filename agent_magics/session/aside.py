@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from agent_magics.context.tokens import count_message
+from agent_magics.context.tokens import count_message, count_text
 from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError, ProviderError, said_by
 from agent_magics.core.events import Purpose
 from agent_magics.core.ports import Clock, Provider
-from agent_magics.session.answer import Answer
+from agent_magics.session.answer import Answer, with_estimate
 from agent_magics.session.asking import collect
 from agent_magics.session.record import Recorder
 from agent_magics.session.request import digest_of
@@ -56,6 +56,7 @@ class Aside:
             raise ProviderError(f"{model.spec} failed: {said_by(error)}") from error
         finally:
             usage = answer.usage_event(model, purpose, self.clock.monotonic())
+            usage = with_estimate(usage, count_text(answer.said))
             events = [*answer.retries(model, purpose), usage]
             await self.recorder.append(events, slot_uid=slot_uid, turn_id=turn_id)
         if answer.calls:

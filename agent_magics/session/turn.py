@@ -25,6 +25,7 @@ from agent_magics.core.events import (
     AssistantMessage,
     IncompleteCause,
     LedgerEvent,
+    NewEvent,
     Origin,
     Payload,
     SystemMessage,
@@ -49,7 +50,7 @@ from agent_magics.core.turns import (
     TurnWarning,
     UsageReported,
 )
-from agent_magics.session.answer import Answer, called
+from agent_magics.session.answer import Answer, called, with_estimate
 from agent_magics.session.asking import detail_of, is_curable, with_choice
 from agent_magics.session.fitting import Fitter
 from agent_magics.session.hooks import HookScope
@@ -362,12 +363,16 @@ class TurnRun:
         ends_draft: bool = False,
         title: str | None = None,
     ) -> tuple[LedgerEvent, ...]:
-        events = tuple(
-            self.recorder.event(payload, slot_uid=self.slot.uid, turn_id=self.turn.turn_id)
-            for payload in payloads
-        )
+        events: list[NewEvent] = []
+        for payload in payloads:
+            made = payload
+            if isinstance(payload, Usage):  # what was said stands before it, and is counted
+                made = with_estimate(payload, sum(event.tokens for event in events))
+            events.append(
+                self.recorder.event(made, slot_uid=self.slot.uid, turn_id=self.turn.turn_id)
+            )
         draft = (self.slot.uid, self.turn.turn_id) if ends_draft else None
-        change = Change(events=events, ends_draft=draft, title=title)
+        change = Change(events=tuple(events), ends_draft=draft, title=title)
         return await self.recorder.commit(change)
 
     def _warn(self, text: str) -> None:
