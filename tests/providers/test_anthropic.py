@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -42,12 +41,6 @@ from tests.providers.anthropic_words import (
 )
 
 pytestmark = pytest.mark.req("P2")
-DATA = Path(__file__).resolve().parent.parent / "data"
-CASES = [
-    case
-    for case in json.loads((DATA / "streams.json").read_text("utf-8"))
-    if case["api"] == "anthropic"
-]
 
 
 # What refusals make of it
