@@ -32,100 +32,29 @@ what failed, with which value, and what to do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
+
+from agent_magics.core.build_errors import (
+    BuildError as BuildError,
+    InvalidDefaultModel as InvalidDefaultModel,
+    InvalidModelConfig as InvalidModelConfig,
+    NameConflict as NameConflict,
+    NoModelProvider as NoModelProvider,
+    PluginHookContractViolation as PluginHookContractViolation,
+    PluginInitFailed as PluginInitFailed,
+    SkillDependencyNotMet as SkillDependencyNotMet,
+    StorageDuplicate as StorageDuplicate,
+)
+from agent_magics.core.error_root import (
+    AgentError as AgentError,
+    listed,
+    near,
+    quoted,
+    said_by as said_by,
+)
 
 if TYPE_CHECKING:  # messages have errors of their own
     from agent_magics.core.messages import TokenUsage
-
-MAX_SAID_CHARACTERS = 10_000
-
-
-class AgentError(Exception):
-    """Root of the tree; `code`, `retryable` and `source_component` are the same for a class."""
-
-    code: ClassVar[str] = "AGENT_ERROR"
-    source_component: ClassVar[str] = "agent"
-    retryable: bool = False
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
-class BuildError(AgentError):
-    """What was registered on the builder doesn't fit together."""
-
-
-class NoModelProvider(BuildError):
-    code = "NO_MODEL_PROVIDER"
-
-    def __init__(self) -> None:
-        super().__init__("No model provider is registered; call register_model_provider first.")
-
-
-class NameConflict(BuildError):
-    code = "NAME_CONFLICT"
-
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f'Two {kind}s are called "{name}"; rename one of them.')
-
-
-class SkillDependencyNotMet(BuildError):
-    code = "SKILL_DEPENDENCY_NOT_MET"
-
-    def __init__(self, skill: str, tool: str) -> None:
-        super().__init__(f'Skill "{skill}" needs tool "{tool}", which is not registered.')
-
-
-class PluginInitFailed(BuildError):
-    code = "PLUGIN_INIT_FAILED"
-    source_component = "plugin"
-
-    def __init__(self, plugin_id: str, reason: str) -> None:
-        super().__init__(f'Plugin "{plugin_id}" could not start: {reason}')
-
-
-class PluginHookContractViolation(BuildError):
-    code = "PLUGIN_HOOK_CONTRACT_VIOLATION"
-    source_component = "plugin"
-
-    def __init__(self, plugin_id: str, reason: str) -> None:
-        super().__init__(f'Plugin "{plugin_id}" broke the hook contract: {reason}.')
-
-    @classmethod
-    def of_all(
-        cls, violations: Sequence[PluginHookContractViolation]
-    ) -> PluginHookContractViolation:
-        """Say all that was wrong in one error."""
-        made = cls("", "")
-        AgentError.__init__(made, " ".join(violation.message for violation in violations))
-        return made
-
-
-class StorageDuplicate(BuildError):
-    code = "STORAGE_DUPLICATE"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"A {kind} storage is registered twice; keep one.")
-
-
-class InvalidDefaultModel(BuildError):
-    code = "INVALID_DEFAULT_MODEL"
-
-    def __init__(self, model: str, known: Sequence[str]) -> None:
-        super().__init__(
-            f'Default model "{model}" belongs to no registered provider ({_listed(known)}).'
-        )
-
-
-class InvalidModelConfig(BuildError):
-    code = "INVALID_MODEL_CONFIG"
-
-    def __init__(self, kind: str, model: str, known: Sequence[str]) -> None:
-        super().__init__(
-            f'The {kind} model "{model}" belongs to no registered provider ({_listed(known)}).'
-        )
 
 
 class InputValidation(AgentError):
@@ -167,7 +96,7 @@ class ModelNotSupported(ModelError):
     def __init__(self, model: str, known: Sequence[str]) -> None:
         super().__init__(
             f'No provider answers for model "{model}". Write provider:model with one of:'
-            f" {_listed(known)}."
+            f" {listed(known)}."
         )
 
 
@@ -254,7 +183,7 @@ class ToolNotFound(ToolError):
     code = "TOOL_NOT_FOUND"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f'There is no tool "{name}". Tools here: {_listed(known)}.')
+        super().__init__(f'There is no tool "{name}". Tools here: {listed(known)}.')
 
 
 class Interrupted(ToolError):
@@ -293,7 +222,7 @@ class SkillNotFound(AgentError):
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(
-            f'There is no skill "/{name}".{_near(name, known)} Skills here: {_listed(known)}. A'
+            f'There is no skill "/{name}".{near(name, known)} Skills here: {listed(known)}. A'
             " prompt that only begins so needs a word before it."
         )
 
@@ -313,8 +242,9 @@ class SessionNotFound(StoreError):
     source_component = "agent"
 
     def __init__(self, session_id: str, known: Sequence[str] = ()) -> None:
-        near = _near(session_id, known)
-        super().__init__(f'No session "{session_id}" is open or stored here.{near}')
+        super().__init__(
+            f'No session "{session_id}" is open or stored here.{near(session_id, known)}'
+        )
 
 
 class SessionLocked(StoreError):
@@ -323,7 +253,7 @@ class SessionLocked(StoreError):
     def __init__(self, session: str, holder: str) -> None:
         super().__init__(
             f"This session is open in another kernel ({holder})."
-            f" %sessions take {_quoted(session)} takes it over."
+            f" %sessions take {quoted(session)} takes it over."
         )
         self.holder = holder
 
@@ -335,7 +265,7 @@ class SessionReadonly(SessionLocked):
         StoreError.__init__(
             self,
             f'Session "{session}" is read-only here: {because}.'
-            f" %sessions take {_quoted(session)} makes it writable.",
+            f" %sessions take {quoted(session)} makes it writable.",
         )
         self.holder = because
 
@@ -360,7 +290,7 @@ class SlotNotFound(SlotError):
 
     def __init__(self, slot: str, known: Sequence[str]) -> None:
         super().__init__(
-            f'Nothing called "{slot}".{_near(slot, known)} Slots here: {_listed(known)}.'
+            f'Nothing called "{slot}".{near(slot, known)} Slots here: {listed(known)}.'
         )
 
 
@@ -473,28 +403,3 @@ class AgentShutdown(AgentError):
 
     def __init__(self) -> None:
         super().__init__("This agent has been shut down; build a new one.")
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if " " in name else name
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    found = get_close_matches(name, known, n=1)
-    return f" Did you mean {found[0]}?" if found else ""
-
-
-def said_by(error: BaseException) -> str:
-    """Name an exception and what it says, whatever a foreign one's own `__str__` does."""
-    name = type(error).__name__
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - foreign code
-        text = ""
-    if len(text) > MAX_SAID_CHARACTERS:
-        text = f"{text[:MAX_SAID_CHARACTERS]}…"
-    return f"{name}: {text}" if text else name
