@@ -34,6 +34,7 @@ from agent_magics.notebook.cost_magic import run_cost
 from agent_magics.notebook.fill import Filled, fill
 from agent_magics.notebook.host import in_kernel
 from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.known_names import KnownNames
 from agent_magics.notebook.ledger_magic import run_ledger
 from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
@@ -208,13 +209,14 @@ class AgentMagics(Magics):
             remembers=lambda: bool(self.memory == "on"),
             reach=self._reach,
         )
+        known = KnownNames(self.seat)
         self._matcher = Completer(
-            slots=self.seat.slot_names,
-            models=self.seat.model_names,
-            sessions=self.seat.session_names,
-            tools=self.seat.tool_names,
-            memories=lambda: self.seat.seen_memories,
-            skills=self.seat.skill_names,
+            slots=known.slots,
+            models=known.models,
+            sessions=known.sessions,
+            tools=known.tools,
+            memories=known.memories,
+            skills=known.skills,
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])

@@ -11,39 +11,31 @@ import asyncio
 import os
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfig
 from agent_magics.core.errors import SessionLocked, SessionNotFound
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger.peek import Peek, names_in, notebooks_in, peek
+from agent_magics.ledger.peek import notebooks_in
 from agent_magics.ledger.place import path_of
-from agent_magics.notebook.added import add_extensions, add_skills, skills_here
+from agent_magics.notebook.added import add_extensions, add_skills
 from agent_magics.notebook.again import Again
 from agent_magics.notebook.approval import StdinApprover
-from agent_magics.notebook.bridge import (
-    Bridge,
-    cell_origin,
-    kernel_id,
-    notebook_path,
-    somebody_there,
-)
+from agent_magics.notebook.bridge import Bridge, cell_origin
 from agent_magics.notebook.buttons import LiveTurns
 from agent_magics.notebook.failures import Failures
 from agent_magics.notebook.host import notebook_folder
 from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
+from agent_magics.notebook.place import Place, glance, session_line
 from agent_magics.notebook.recording import Recording
 from agent_magics.notebook.rerun import is_same_cell, maker_of
 from agent_magics.notebook.showing import say
 from agent_magics.notebook.tools import tools_in
 from agent_magics.settings import (
     NO_MODEL,
-    PROVIDER_IDS,
     Settings,
     model_label,
     providers_for,
@@ -67,35 +59,13 @@ _ENGINE = (
 )
 
 
-class Place(Value):
-    """Where this kernel may find its session: the name it was given, else what it is bound to."""
-
-    named: str | None
-    keys: tuple[str, ...]
-    title: str | None
-
-    @classmethod
-    def here(cls, named: str | None) -> Place:
-        """Read the place from the kernel and its server."""
-        path = notebook_path()
-        title = PurePath(path).stem if path else None
-        if named:
-            return cls(named=named, keys=(f"session:{named}",), title=named)
-        if not somebody_there():
-            return cls(named=None, keys=(), title=title)
-        kernel = kernel_id()
-        keys = [f"kernel:{kernel}"] if kernel else []
-        keys += [f"notebook:{path}"] if path else []
-        return cls(named=None, keys=tuple(keys), title=title)
-
-
 class Seat:
     """Holds the session that the magics of one shell use.
 
     `failures`: what of the notebook's own cells failed last.
     `seen_models`: the specs that were listed last, `seen_memories`: the names of what was shown
     last. `remembers` tells whether what is said is read for memories, `reach` how far the agent
-    may reach into the kernel. `mcp`: the tools of MCP servers, once there is an agent.
+    may reach into the kernel. `built`: the agent, once there is one, `mcp` its MCP servers' tools.
     """
 
     def __init__(
@@ -119,8 +89,8 @@ class Seat:
         self.seen_memories: tuple[str, ...] = ()
         self.remembers = remembers
         self.mcp: McpTools | None = None
-        self._folder = notebook_folder()
-        self._settings = settings
+        self.folder = notebook_folder()
+        self.settings = settings
         self.again = Again(rerun)
         self._compaction = compaction
         self._left: str | None = None
@@ -129,7 +99,7 @@ class Seat:
         self._model = ModelChoice(lambda: settings().model, self.recording.model_for)
         self._is_elsewhere = False
         self._news: list[str] = []
-        self._agent: Agent | None = None
+        self.built: Agent | None = None
         self._session: Session | None = None
         self._store: SqlStore | None = None
         self._views: Views | None = None
@@ -155,8 +125,8 @@ class Seat:
     def lasting(self) -> AgentMemory:
         """Give what lasts across sessions; the session is opened if need be."""
         self.session()
-        assert self._agent is not None
-        return self._agent.memory
+        assert self.built is not None
+        return self.built.memory
 
     def check_model(self, slot: str | None = None) -> None:
         """Raise `ModelError` where no model would answer in a slot; first look for one again."""
@@ -167,7 +137,7 @@ class Seat:
     def model_in_use(self) -> str:
         """Give the spec of the model that the session asks, or will; raises `ModelError`."""
         if self.opened is None:
-            found = self._glance()
+            found = glance(self.settings())
             stored = found.model if found else None
             return self.bridge.run(lambda: self._model.resolved(self._model.named() or stored))
         if self._model.is_missing(self.session()):
@@ -203,9 +173,9 @@ class Seat:
 
     async def stored_state(self) -> SessionState:
         """Read the session as the store has it."""
-        assert self._agent is not None
+        assert self.built is not None
         assert self._session is not None
-        state = await self._agent.storage.load(self._session.session_id)
+        state = await self.built.storage.load(self._session.session_id)
         assert state is not None
         return state
 
@@ -221,11 +191,6 @@ class Seat:
         session = self.opened
         return tuple(slot.slot_id for slot in session.list_slots()) if session else ()
 
-    def tool_names(self) -> tuple[str, ...]:
-        """Name the tools there are, for completion; none while the session isn't open."""
-        session = self.opened
-        return tuple(tool.name for tool in session.tools()) if session else ()
-
     def mcp_files(self) -> McpFiles:
         """Give the files that name MCP servers, as the settings say now."""
         # they come with the first use
@@ -236,43 +201,23 @@ class Seat:
         )
 
         return McpFiles(
-            self._settings().mcp,
-            folder=self._folder,
+            self.settings().mcp,
+            folder=self.folder,
             user_file=user_file(),
             trust_file=trust_file(),
         )
 
-    def model_names(self) -> tuple[str, ...]:
-        """Name models for completion: those that were listed last, and the providers there are."""
-        in_use = (self.opened.model,) if self.opened else ()
-        providers = tuple("embedded" if each == "embedded" else f"{each}:" for each in PROVIDER_IDS)
-        names = dict.fromkeys((*in_use, *self.seen_models, *providers))
-        return tuple(name for name in names if name != NO_MODEL)
-
-    def skill_names(self) -> tuple[str, ...]:
-        """Name the skills that a prompt may call, for completion; before the first use as well."""
-        if self._agent is not None:
-            return tuple(skill.name for skill in self._agent.skills)
-        if not self._settings().reads_skills:
-            return ()
-        return tuple(skill.name for skill in skills_here(self._folder))
-
-    def session_names(self) -> tuple[str, ...]:
-        """Name the sessions in the store as they would be typed, for completion."""
-        names = names_in(path_of(self._settings().store))
-        return tuple(f'"{name}"' if " " in name else name for name in names)
-
     def greeting(self) -> str:
         """Say in one line which model and session this notebook has; asks no network (D 59)."""
-        found = self._glance()
+        found = glance(self.settings())
         stored = found.model if found else None
         named = self._model.named() or stored or self.recording.default_model
         model = model_label(os.environ, named)
-        return f"agent_magics · {model} · {self._session_line(found)} · {GREETING_HELP}"
+        return f"agent_magics · {model} · {session_line(self.settings(), found)} · {GREETING_HELP}"
 
     async def agent(self) -> Agent:
         """Give the agent, built if need be."""
-        if self._agent is None:
+        if self.built is None:
             # The engine, its store and its providers are heavy: they come with the first use.
             # Not on the loop: an interrupt would wait for them.
             await asyncio.to_thread(_import_engine)
@@ -283,7 +228,7 @@ class Seat:
             from agent_magics.session.builder import AgentBuilder  # noqa: PLC0415
             from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
 
-            settings = self._settings()
+            settings = self.settings()
             default = await self._model.default()
             builder = AgentBuilder(await self._config(settings, default))
             if default == NO_MODEL:
@@ -291,7 +236,7 @@ class Seat:
             for provider in providers_for(os.environ):
                 builder.register_model_provider(self.recording.wrapped(provider))
             builder.register_approver(self.live_turns)
-            offer_kernel(builder, self.shell, self.reach, self._folder)
+            offer_kernel(builder, self.shell, self.reach, self.folder)
             said = await add_extensions(builder, self.recording.wrapped)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
@@ -299,10 +244,10 @@ class Seat:
             self._store = SqlStore(settings.store)
             builder.register_memory_storage(SqlMemoryStore(self._store))
             if settings.reads_skills:
-                said += await add_skills(builder, self._folder)
-            self._agent = await builder.register_session_storage(self._store).build()
+                said += await add_skills(builder, self.folder)
+            self.built = await builder.register_session_storage(self._store).build()
             self._news += said
-        return self._agent
+        return self.built
 
     async def _config(self, settings: Settings, model: str) -> AgentConfig:
         writer = settings.compact_model
@@ -324,17 +269,17 @@ class Seat:
     @property
     def store(self) -> str:
         """The path or URL of the ledger, as the settings say now."""
-        return self._settings().store
+        return self.settings().store
 
     @property
     def session_here(self) -> str | None:
         """The id of the session that this notebook uses, open or not; None: it has none yet."""
-        used = self.opened or self._glance()
+        used = self.opened or glance(self.settings())
         return None if used is None else used.session_id
 
     def notebooks(self) -> dict[str, str]:
         """Tell which notebook used each session last, by session id."""
-        return notebooks_in(path_of(self._settings().store))
+        return notebooks_in(path_of(self.settings().store))
 
     async def move(
         self, session_id: str, name: str, *, take: bool = False, readonly: bool = False
@@ -382,20 +327,8 @@ class Seat:
             self._left = self.opened.session_id
         elif not stays:
             self._left = None
-        if self._agent is not None:
+        if self.built is not None:
             self.bridge.run(self._shut_down)
-
-    def _glance(self) -> Peek | None:
-        settings = self._settings()
-        return peek(path_of(settings.store), Place.here(settings.session).keys)
-
-    def _session_line(self, found: Peek | None) -> str:
-        if found is None:
-            name = Place.here(self._settings().session).title
-            return f'session "{name}" new' if name else "new session"
-        counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
-        name = found.title or found.session_id
-        return f'session "{name}" resumed: {counts}, in {found.current_slot}'
 
     async def _opened(self) -> Session:
         session = self.opened or await self._open()
@@ -404,8 +337,10 @@ class Seat:
         return session
 
     async def _open(self) -> Session:
-        place = Place.here(self._settings().session)
-        line = self._session_line(self._glance()) if self._is_elsewhere else None
+        place = Place.here(self.settings().session)
+        line = (
+            session_line(self.settings(), glance(self.settings())) if self._is_elsewhere else None
+        )
         agent = await self.agent()
         session = await self._resumed(agent, place)
         if session is None:
@@ -474,8 +409,8 @@ class Seat:
 
     async def _shut_down(self) -> None:
         await self._leave(force=True)  # it ends within 2 s, and no plugin may keep it (D 14, 50)
-        agent, store = self._agent, self._store
-        self._agent = self._store = None
+        agent, store = self.built, self._store
+        self.built = self._store = None
         if agent is not None:
             await agent.shutdown(force=True)
         if store is not None:
@@ -492,7 +427,3 @@ async def _shown_name(agent: Agent, session_id: str) -> str:
 def _import_engine() -> None:
     for name in _ENGINE:
         import_module(name)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,51 @@
+"""The names that may stand on a header line now, for completion; none of them is waited for."""
+
+from __future__ import annotations
+
+from agent_magics.ledger.peek import names_in
+from agent_magics.ledger.place import path_of
+from agent_magics.notebook.added import skills_here
+from agent_magics.notebook.seat import Seat
+from agent_magics.settings import NO_MODEL, PROVIDER_IDS
+
+
+class KnownNames:
+    """What a seat knows: slots and tools once its session is open, the rest at any time."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+
+    def slots(self) -> tuple[str, ...]:
+        """Name the slots; none while the session isn't open."""
+        return self._seat.slot_names()
+
+    def tools(self) -> tuple[str, ...]:
+        """Name the tools there are; none while the session isn't open."""
+        session = self._seat.opened
+        return tuple(tool.name for tool in session.tools()) if session else ()
+
+    def models(self) -> tuple[str, ...]:
+        """Name the models that were listed last, and the providers there are."""
+        seat = self._seat
+        in_use = (seat.opened.model,) if seat.opened else ()
+        providers = tuple("embedded" if each == "embedded" else f"{each}:" for each in PROVIDER_IDS)
+        names = dict.fromkeys((*in_use, *seat.seen_models, *providers))
+        return tuple(name for name in names if name != NO_MODEL)
+
+    def skills(self) -> tuple[str, ...]:
+        """Name the skills that a prompt may call; before the first use as well."""
+        seat = self._seat
+        if seat.built is not None:
+            return tuple(skill.name for skill in seat.built.skills)
+        if not seat.settings().reads_skills:
+            return ()
+        return tuple(skill.name for skill in skills_here(seat.folder))
+
+    def sessions(self) -> tuple[str, ...]:
+        """Name the sessions in the store as they would be typed."""
+        names = names_in(path_of(self._seat.settings().store))
+        return tuple(f'"{name}"' if " " in name else name for name in names)
+
+    def memories(self) -> tuple[str, ...]:
+        """Name what `%memory` showed last."""
+        return self._seat.seen_memories
