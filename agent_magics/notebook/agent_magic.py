@@ -16,7 +16,7 @@ from agent_magics.core.slots import Readonly
 from agent_magics.core.turns import Reply
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.answer import Answer, Answers
-from agent_magics.notebook.arguments import HELP, Given, first_word, help_text, parse
+from agent_magics.notebook.arguments import HELP, Given, first_word, parse
 from agent_magics.notebook.attach import attachments, image_of
 from agent_magics.notebook.bridge import cell_origin, somebody_there
 from agent_magics.notebook.fill import Filled, fill
@@ -276,9 +276,9 @@ def _one_liner(line: str) -> Callable[[Seat], Answer | None] | None:
     if found is not None:
         return found
     before, _, last = words.rpartition(" ")
-    command = command_of(before) if last in HELP else None
+    command = command_of(before if last in HELP else words.rstrip("?"))
     if command is not None:
-        return lambda _: say(help_text((command,), catalogue.magic("agent").about))
+        return lambda _: say(catalogue.magic("agent").help_of(command))
     first, rest = first_word(line)
     if first == "model" and _is_spec(rest):
         return lambda seat: choose_model(seat, rest.strip().strip("\"'"))

@@ -6,8 +6,10 @@ Only the header is read here; the body of a cell is text and stays as it is. Eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import Literal
 
 import msgspec
@@ -18,6 +20,9 @@ from agent_magics.core.messages import Value
 Completes = Literal["", "slot", "model", "session", "mode", "name", "tool", "memory", "kind"]
 HELP = ("-h", "--help")
 END = "--"  # of the options
+HELP_CHARACTERS = 80
+_IN_BRACKETS = re.compile(r"\[[^]]+\]+|\([^)]+\)")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Option(Value):
@@ -130,14 +135,31 @@ def parse(command: Command, line: str) -> Given:
     return Given(command=command, options=options, words=tuple(words))
 
 
-def help_text(commands: Sequence[Command], about: str, *, mark: str = "%") -> str:
-    """Say what a magic can do, one command a paragraph."""
-    parts = [about]
-    for command in commands:
-        lines = [f"  {mark}{command.usage}", f"      {command.summary}"]
-        lines += [f"      {_shown(option):<22} {option.help}" for option in command.options]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
+def help_text(
+    commands: Sequence[Command], about: str, examples: Mapping[str, Sequence[str]]
+) -> str:
+    """Say what a magic can do, one command a paragraph; `examples` by a command's name."""
+    return "\n\n".join([about, *(_help_of(each, examples[each.name]) for each in commands)])
+
+
+def _help_of(command: Command, examples: Sequence[str]) -> str:
+    lines = [
+        *_wrapped(f"  %{command.usage}", indent=8),
+        *_wrapped(f"      {command.summary}", indent=6),
+    ]
+    for option in command.options:
+        lines += _wrapped(f"      {_shown(option):<22} {option.help}", indent=29)
+    for example in examples:
+        if example != f"%{command.usage}":  # which stands there as it is typed
+            lines.append(f"    > {example}".replace("\n", "\n      "))
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, *, indent: int) -> list[str]:
+    """Break a line between words where it is longer than help is wide, never inside brackets."""
+    whole = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    broken = wrap(whole, HELP_CHARACTERS, subsequent_indent=" " * indent, break_on_hyphens=False)
+    return [each.replace(_NO_BREAK, " ") for each in broken]
 
 
 def unknown(what: str, name: str, known: Sequence[str], label: str) -> UsageError:

@@ -12,6 +12,7 @@ from agent_magics.notebook.arguments import (
     parse,
     unknown,
 )
+from agent_magics.notebook.examples import EXAMPLES
 
 SLOT = Option(flag="--slot", value="NAME", help="ask in this slot", completes="slot")
 SLOTS = Option(
@@ -369,7 +370,13 @@ class Magic(Value):
     @property
     def help(self) -> str:
         """The text of `--help` and of `%name?`."""
-        return help_text((self.show, *self.commands), self.about)
+        return help_text((self.show, *self.commands), self.about, EXAMPLES)
+
+    def help_of(self, command: Command) -> str:
+        """The text of `--help` behind a command; of the magic itself, its whole help."""
+        if command is self.show:
+            return self.help
+        return help_text((command,), self.about, EXAMPLES)
 
     def named(self, subcommand: str) -> Command | None:
         """Find a subcommand by the word after the magic's name."""
@@ -382,6 +389,9 @@ class Magic(Value):
         if not word or word.startswith("-") or not self.commands:
             return parse(self.show, line)
         command = self.named(word)
+        asked = self.named(word.rstrip("?"))
+        if command is None and asked is not None and not rest:  # %slot derive?
+            return Given(command=asked, options={}, wants_help=True)
         if command is None:
             raise unknown(f"%{self.name} has no command", word, self.subcommands, "Commands")
         return parse(command, rest)

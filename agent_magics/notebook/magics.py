@@ -26,7 +26,7 @@ from agent_magics.core.errors import AgentError, InternalPanic
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
 from agent_magics.notebook.answer import Answer, Answers
-from agent_magics.notebook.arguments import Given, help_text
+from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
 from agent_magics.notebook.completion import Completer
 from agent_magics.notebook.context_magic import run_compact, run_context
@@ -350,10 +350,7 @@ class AgentMagics(Magics):
         given = ours.read(line)
         if not given.wants_help:
             return run(self.seat, given)
-        if given.command is ours.show:
-            say(ours.help)
-        else:
-            say(help_text((given.command,), ours.about))
+        say(ours.help_of(given.command))
         return None
 
     def _names(self, local: dict[str, Any] | None) -> dict[str, Any]:

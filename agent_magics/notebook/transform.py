@@ -1,7 +1,8 @@
 """Input transformer: what IPython would misread of our magics is put right before it parses.
 
 - `%%agent prompt` with an empty body is a prompt (IPython refuses an empty body).
-- `%agent why is it so?` is a prompt (IPython would show help on the last word).
+- `%agent why is it so?` is a prompt, and `%memory add was it so?` has its question mark (IPython
+  would show help on the last word).
 - A comment above `%%agent` hides it from IPython: the error says so.
 """
 
@@ -13,12 +14,17 @@ from tokenize import COMMENT, NL, TokenInfo
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import make_tokens_by_line
 
+from agent_magics.notebook.catalogue import MAGICS
+
 CELL_MAGICS = ("agent", "slot", "compact")
 _CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")
+_NAMES = "|".join(ours.name for ours in MAGICS)
 _CALL = "get_ipython().run_line_magic('agent', "
 _ASKING_CELL = re.compile(r"%%agent(?P<header>\s.*)?$", re.DOTALL)
 _ASKING_LINE = re.compile(r"(?P<indent>\s*)%agent(?P<text>\s.*)$", re.DOTALL)
-_QUESTION = re.compile(r"(?P<before>(?:[^%'\"#]*=\s*)?\s*)%agent\s+(?P<text>.*\?)\s*$")
+_QUESTION = re.compile(
+    rf"(?P<before>(?:[^%'\"#]*=\s*)?\s*)%(?P<name>{_NAMES})\s+(?P<text>.*\?)\s*$"
+)
 
 
 class InputTransformer:
@@ -74,7 +80,7 @@ def _with_questions(lines: list[str]) -> list[str]:
     made = list(lines)
     for number, match in found:
         if match and (number + 1, match.end("before")) in starts:
-            call = f"{_CALL}{match['text']!r})"
+            call = f"get_ipython().run_line_magic({match['name']!r}, {match['text']!r})"
             made[number] = f"{match['before']}{call}\n"
     return made
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.error import UsageError
 
 from agent_magics.notebook import catalogue
-from agent_magics.notebook.arguments import Command, parse
+from agent_magics.notebook.arguments import Command, Given, parse
+from agent_magics.notebook.examples import EXAMPLES
+from agent_magics.notebook.near_miss import command_of
 
 
 @pytest.mark.req("N2")
@@ -104,5 +108,54 @@ def test_help_is_asked_by_either_option(line: str) -> None:
 def test_help_names_every_command_and_option(magic: catalogue.Magic) -> None:
     """The help text is made of the same table that the parser reads."""
     for command in (magic.show, *magic.commands):
-        assert command.usage in magic.help
+        assert command.usage in " ".join(magic.help.split())
         assert all(option.flag in magic.help for option in command.options)
+
+
+@pytest.mark.req("N2")
+@pytest.mark.parametrize("magic", catalogue.MAGICS, ids=lambda magic: magic.name)
+def test_help_fits_a_terminal(magic: catalogue.Magic) -> None:
+    """No line is longer than 80 characters."""
+    assert [line for line in magic.help.splitlines() if len(line) > 80] == []
+
+
+COMMANDS = [(magic, each) for magic in catalogue.MAGICS for each in (magic.show, *magic.commands)]
+
+
+@pytest.mark.req("N2", "N3", "N4", "N5", "N6")
+@pytest.mark.parametrize(
+    ("magic", "command"), COMMANDS, ids=[command.name for _, command in COMMANDS]
+)
+def test_every_command_and_option_has_an_example_that_can_be_read(
+    magic: catalogue.Magic, command: Command
+) -> None:
+    """Each example is a line of this command, and together they use each option."""
+    used: set[str] = set()
+    for example in EXAMPLES[command.name]:
+        given = read(magic, example)
+        assert given.command is command
+        used |= set(given.options)
+        assert example.splitlines()[0] in magic.help_of(command)
+    assert used == {option.flag for option in command.options}
+
+
+def test_no_example_is_of_a_command_that_is_gone() -> None:
+    """Each stands under a name of the catalogue."""
+    assert set(EXAMPLES) == {command.name for _, command in COMMANDS}
+
+
+def read(magic: catalogue.Magic, example: str) -> Given:
+    """Read an example as its magic would."""
+    line = example.splitlines()[0]
+    header = re.fullmatch(rf"(?:\w+ = )?%%?{magic.name}(?P<rest>| .*)", line)
+    assert header is not None
+    assert line.startswith("%%") == ("\n" in example)
+    rest = header["rest"].strip()
+    if magic.name != "agent":
+        return magic.read(rest)
+    words = rest.split(" ")
+    for count in (2, 1):
+        command = command_of(" ".join(words[:count]))
+        if command is not None:
+            return parse(command, " ".join(words[count:]))
+    return parse(magic.show, rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_magics.notebook import catalogue
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]
@@ -146,6 +148,32 @@ def test_help_is_shown_and_nothing_asked(notebook: Notebook, source: str) -> Non
     said = notebook.run(source)
     assert "%" + source.strip("%").split(" ")[0] in said
     assert notebook.view() == []
+
+
+@pytest.mark.req("N2", "N3", "N4", "N6")
+@pytest.mark.parametrize(
+    ("source", "example"),
+    [
+        ("%slot derive --help", "> %slot derive what-if --at 7 --switch"),
+        ("%slot derive?", "> %slot derive what-if --at 7 --switch"),
+        ("%sessions prune?", "> %sessions prune --older 90d --dry-run"),
+        ("%agent model?", "> %agent model ollama:qwen3"),
+        ("%agent model --help", "> %agent model ollama:qwen3"),
+    ],
+)
+def test_a_command_has_its_own_help(notebook: Notebook, source: str, example: str) -> None:
+    """Of that command alone, with an example, by `--help` or a question mark."""
+    said = notebook.run(source)
+    assert example in said
+    assert len(said.splitlines()) < 20
+
+
+@pytest.mark.req("N2", "N4", "N5", "N6")
+@pytest.mark.parametrize("ours", catalogue.MAGICS, ids=lambda ours: str(ours.name))
+def test_ipythons_help_is_the_same(notebook: Notebook, ours: catalogue.Magic) -> None:
+    """`%slot?` shows what `%slot --help` says."""
+    said = re.sub(r"\x1b\[[0-9;]*m", "", notebook.run(f"%{ours.name}?"))
+    assert [line for line in ours.help.splitlines() if line.strip() not in said] == []
 
 
 @pytest.mark.req("N4")

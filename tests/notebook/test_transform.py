@@ -16,7 +16,8 @@ class Heard:
     def __init__(self, shell: Any) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.shell = shell
-        self.shell.register_magic_function(self._line, "line", "agent")
+        for name in ("agent", "memory"):
+            self.shell.register_magic_function(self._line, "line", name)
         for name in ("agent", "slot", "compact"):
             self.shell.register_magic_function(self._cell, "cell", name)
         self.shell.input_transformers_cleanup.append(InputTransformer())
@@ -50,6 +51,7 @@ def heard(shell: Any) -> Heard:
         ("x = 1\n%agent is x one?\ny = 2", [("is x one?",)]),
         ("if True:\n    %agent really??", [("really??",)]),
         ("%agent plain words", [("plain words",)]),
+        ("%memory add was it so?", [("add was it so?",)]),
         ('text = """\n%agent quoted?\n"""', []),
         ("# %agent commented?", []),
     ],

@@ -1,0 +1,85 @@
+"""An example or more of every command, as it is typed: `--help`, `%magic?` and the docs show them.
+
+Each option of a command stands in one of its examples; a test reads them all.
+"""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "agent": (
+        "%%agent --out plan --attach sales.png\nWhat does {{df.columns.tolist()}} tell of it?",
+        "%agent --slot option-a --model openai:my-model Is there a simpler way?",
+        "%agent --slots option-a,option-b --keep-going Name your weakest point.",
+        "%agent --raw --background Explain {{ and }} in Jinja.",
+    ),
+    "agent model": ("%agent model", "%agent model ollama:qwen3"),
+    "agent model pull": ("%agent model pull",),
+    "agent fix": ("%agent fix",),
+    "agent retry": ("%agent retry",),
+    "agent undo": ("%agent undo",),
+    "agent redo": ("%agent redo",),
+    "agent stop": ("%agent stop",),
+    "slot": ("%slot",),
+    "slot list": ("%slot list",),
+    "slot new": (
+        "%slot new notes --focused 6 --switch",
+        "%%slot new reviewer --model openai:my-model --keep\nYou review pull requests.",
+        "%%slot new template --raw --readonly\nKeep {{name}} as it stands.",
+    ),
+    "slot derive": (
+        "%slot derive what-if --at 7 --switch",
+        "%slot derive brief --from option-a --focused 6 --keep",
+        "%slot derive as-it-was --readonly",
+    ),
+    "slot switch": ("%slot switch option-b",),
+    "slot delete": ("%slot delete what-if",),
+    "slot mode": ("%slot mode readonly", "%slot mode option-b focused 6"),
+    "slot rename": ("%slot rename what-if plan",),
+    "slot bridge": (
+        "%slot bridge option-a default",
+        "%slot bridge option-a option-b --keys schema,goal --no-summary",
+    ),
+    "slot compare": ("%slot compare", "%slot compare option-a option-b --prompt 2"),
+    "compact": (
+        "%compact --dry-run",
+        "%%compact --slot option-a\nKeep every file name and all numbers.",
+        "%compact --undo",
+    ),
+    "context": ("%context", "%context --slot option-a --full"),
+    "tools": ("%tools", "%tools --slot option-a"),
+    "tools allow": ("%tools allow run_python", "%tools allow * --slot scratch"),
+    "tools ask": ("%tools ask write_file --slot scratch",),
+    "tools never": ("%tools never write_file --slot reviewer",),
+    "tools only": ("%tools only list_variables inspect_variable --slot reviewer",),
+    "tools all": ("%tools all --slot reviewer",),
+    "tools none": ("%tools none --slot reviewer",),
+    "tools trust": ("%tools trust", "%tools trust --undo"),
+    "memory": ("%memory",),
+    "memory add": ("%memory add Plots are for print: no colour.",),
+    "memory set": ("%memory set goal predict churn by June",),
+    "memory correct": ("%memory correct m1e8 Plots are for print: grey only.",),
+    "memory forget": ("%memory forget m1e8", "%memory forget goal"),
+    "memory find": ("%memory find print colour",),
+    "ledger": (
+        "%ledger --find disk full --last 5",
+        "%ledger --slot option-a --turn 2",
+        "tools = %ledger --kind tool_call,tool_result --df",
+        "%ledger --md churn.md --force",
+        "%ledger --csv events.csv",
+    ),
+    "cost": ("%cost", "requests = %cost --df"),
+    "sessions": ("%sessions",),
+    "sessions list": ("%sessions list",),
+    "sessions find": ("%sessions find churn",),
+    "sessions open": ('%sessions open "price study" --readonly',),
+    "sessions resume": ("%sessions resume churn", "%sessions resume churn --readonly"),
+    "sessions take": ("%sessions take churn",),
+    "sessions rename": ('%sessions rename churn "churn 2026"',),
+    "sessions export": ("%sessions export churn churn.jsonl --force",),
+    "sessions import": ("%sessions import churn.jsonl",),
+    "sessions delete": ("%sessions delete churn --yes",),
+    "sessions prune": (
+        "%sessions prune --older 90d --dry-run",
+        "%sessions prune --older 1y --yes",
+    ),
+}
