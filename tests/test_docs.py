@@ -84,16 +84,6 @@ def test_every_magic_is_documented(magic: catalogue.Magic) -> None:
     assert magic.help in (DOCS / "magics.md").read_text("utf-8")
 
 
-def test_every_setting_is_documented() -> None:
-    """docs/magics.md names each trait of `%config AgentMagics`."""
-    from agent_magics.notebook.magics import AgentMagics
-
-    page = (DOCS / "magics.md").read_text("utf-8")
-    traits = AgentMagics.class_trait_names(config=True)
-    assert traits
-    assert [name for name in traits if f"| `{name}` |" not in page] == []
-
-
 @pytest.mark.req("dec67")
 def test_untested_systems_are_named(root: Path) -> None:
     """The README says where it was never tried."""
