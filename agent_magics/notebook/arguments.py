@@ -17,7 +17,9 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
 
-Completes = Literal["", "slot", "model", "session", "mode", "name", "tool", "memory", "kind"]
+Completes = Literal[
+    "", "slot", "model", "session", "mode", "name", "tool", "memory", "fact", "kind", "file"
+]
 HELP = ("-h", "--help")
 END = "--"  # of the options
 HELP_CHARACTERS = 80
@@ -29,7 +31,8 @@ class Option(Value):
     """An option of a command. `value` is the name of what follows it; None: it is a switch.
 
     `fallback`: the value may be left out, and this is what holds then. `is_number`: the value
-    is a whole number above 0. `repeats`: it may be given more than once. `takes_words`: the value
+    is a whole number above 0. `repeats`: it may be given more than once. `is_list`: it may be
+    several names with commas between them. `takes_words`: the value
     goes on to the next option, words need no quotes.
     """
 
@@ -39,6 +42,7 @@ class Option(Value):
     fallback: str | None = None
     is_number: bool = False
     repeats: bool = False
+    is_list: bool = False
     takes_words: bool = False
     completes: Completes = ""
 
@@ -112,7 +116,7 @@ def parse(command: Command, line: str) -> Given:
     words: list[str] = []
     rest = line.strip()
     while rest:
-        token, after = _next_token(rest)
+        token, after = next_token(rest)
         if token == END:
             rest = after
             break
@@ -172,7 +176,7 @@ def unknown(what: str, name: str, known: Sequence[str], label: str) -> UsageErro
 def first_word(line: str) -> tuple[str, str]:
     """Split a line at its first blank: the word, unquoted, and what follows."""
     stripped = line.strip()
-    return _next_token(stripped) if stripped else ("", "")
+    return next_token(stripped) if stripped else ("", "")
 
 
 def _shown(option: Option) -> str:
@@ -202,7 +206,7 @@ def _read_option(command: Command, token: str, after: str) -> tuple[str, str, st
 
 
 def _take_value(command: Command, option: Option, after: str) -> tuple[str, str]:
-    value, beyond = _next_token(after) if after else ("", "")
+    value, beyond = next_token(after) if after else ("", "")
     is_there = bool(after) and not _is_option(after)
     if option.fallback is not None:
         fits = is_there and (value.isdigit() or not option.is_number)
@@ -210,7 +214,7 @@ def _take_value(command: Command, option: Option, after: str) -> tuple[str, str]
     if not is_there:
         raise UsageError(f"{option.flag} of %{command.name} needs {option.value} after it.")
     while option.takes_words and beyond and not _is_option(beyond):
-        more, beyond = _next_token(beyond)
+        more, beyond = next_token(beyond)
         value = f"{value} {more}"
     return value, beyond
 
@@ -239,11 +243,11 @@ def _check_words(command: Command, words: Sequence[str]) -> None:
 
 def _tokens(rest: str) -> Iterator[str]:
     while rest:
-        token, rest = _next_token(rest)
+        token, rest = next_token(rest)
         yield token
 
 
-def _next_token(rest: str) -> tuple[str, str]:
+def next_token(rest: str) -> tuple[str, str]:
     """Take one token off a non-empty line; a quoted one (also after `=`) loses its quotes."""
     taken: list[str] = []
     position = 0

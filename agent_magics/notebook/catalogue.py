@@ -20,6 +20,7 @@ SLOTS = Option(
     value="A,B",
     help="ask in several slots at once; the answers stand side by side",
     completes="slot",
+    is_list=True,
 )
 BACKGROUND = Option(
     flag="--background", help="go on with other cells meanwhile; %agent stop stops it"
@@ -125,6 +126,8 @@ SLOT_BRIDGE = Command(
             flag="--keys",
             value="A,B",
             help="these facts; else those that were last written from there",
+            completes="fact",
+            is_list=True,
         ),
         Option(flag="--no-summary", help="facts only"),
     ),
@@ -209,13 +212,14 @@ SESSIONS_EXPORT = Command(
     name="sessions export",
     summary="write a whole session to FILE.jsonl or FILE.parquet",
     words=("NAME", "FILE"),
-    completes=("session",),
+    completes=("session", "file"),
     options=(Option(flag="--force", help="write over a file that is there"),),
 )
 SESSIONS_IMPORT = Command(
     name="sessions import",
     summary="take in a session that was exported; it goes on as it was",
     words=("FILE",),
+    completes=("file",),
 )
 SESSIONS_DELETE = Command(
     name="sessions delete",
@@ -307,7 +311,7 @@ MEMORY_SET = Command(
     summary="keep a fact in this session, for all its slots",
     form="KEY VALUE",
     takes_text=True,
-    completes=("memory",),
+    completes=("fact",),
 )
 MEMORY_CORRECT = Command(
     name="memory correct",
@@ -342,12 +346,21 @@ LEDGER = Command(
         Option(flag="--slot", value="NAME", help="events of this slot", completes="slot"),
         Option(flag="--turn", value="N", is_number=True, help="events of this turn of the slot"),
         Option(
-            flag="--kind", value="KIND", help="events of this kind; A,B is both", completes="kind"
+            flag="--kind",
+            value="KIND",
+            help="events of this kind; A,B is both",
+            completes="kind",
+            is_list=True,
         ),
         Option(flag="--last", value="N", is_number=True, help="show so many (20)"),
         Option(flag="--df", help="give them as a data frame: df = %ledger --df"),
-        Option(flag="--csv", value="FILE", help="write them to a file"),
-        Option(flag="--md", value="FILE", help="write the slot's conversation to a file"),
+        Option(flag="--csv", value="FILE", help="write them to a file", completes="file"),
+        Option(
+            flag="--md",
+            value="FILE",
+            help="write the slot's conversation to a file",
+            completes="file",
+        ),
         Option(flag="--force", help="write over a file that is there"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Completion of our magics' header lines: subcommands, options, slots, models.
+"""Completion of our magics' header lines and settings: subcommands, options, slots, models.
 
 A matcher with `suppress`: where it knows what may stand, IPython's own guesses stay away.
 """
@@ -20,6 +20,7 @@ from IPython.core.completer import (
 from agent_magics.core.events import KINDS
 from agent_magics.notebook.arguments import HELP, Command, Completes, Option
 from agent_magics.notebook.catalogue import MAGICS, Magic, magic
+from agent_magics.notebook.fragments import begun, continued, files_at, values_begun
 
 MODES = ("full", "focused", "readonly")
 _NAMES = "|".join(ours.name for ours in MAGICS)
@@ -28,21 +29,23 @@ _HEADER = re.compile(rf"^(?:(?P<cell>%%)|(?:[^%]*=)?\s*%)(?P<name>{_NAMES})\s+(?
 _ASKS = re.compile(r"^(?:%%|(?:[^%]*=)?\s*%)agent(?=\s|$)(?:\s+--[\w-]+(?:=\S+|\s+[^\s/-]\S*)?)*")
 _CALLS = re.compile(r"^(?:\s*/[a-z][a-z0-9_-]*(?=\s))*\s*/(?P<name>[a-z0-9_-]*)$")
 
+_CONFIG = re.compile(r"^\s*%config\s+AgentMagics\.(?P<name>\w+)\s*=\s*(?P<value>.*)$")
+
 Names = Callable[[], Sequence[str]]
 
 
 class _Known(NamedTuple):
-    """What may stand at a place; `is_value`: of an option that takes nothing else."""
+    """What may stand at a place; `option`: the one whose value it is, which takes nothing else."""
 
     names: list[str]
-    is_value: bool = False
+    option: Option | None = None
 
 
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots`, `models`, `sessions`, `tools`, `memories` and `skills` tell the names that may stand
-    there now; they must not wait for anything.
+    `slots`, `models`, `sessions`, `tools`, `memories`, `facts` and `skills` tell the names that may
+    stand there now, `settings` the values of a setting; they must not wait for anything.
     """
 
     def __init__(
@@ -53,20 +56,27 @@ class Completer:
         sessions: Names,
         tools: Names = tuple,
         memories: Names = tuple,
+        facts: Names = tuple,
         skills: Names = tuple,
+        settings: Callable[[str], Sequence[str]] = lambda _: (),
     ) -> None:
         self._skills = skills
+        self._settings = settings
         self._names: dict[Completes, Names] = {
             "slot": slots,
             "model": models,
             "session": sessions,
             "tool": tools,
             "memory": memories,
+            "fact": facts,
             "mode": lambda: MODES,
             "kind": lambda: KINDS,
             "name": tuple,
             "": tuple,
         }
+
+    def _named(self, what: Completes, fragment: str) -> list[str]:
+        return list(files_at(fragment) if what == "file" else self._names[what]())
 
     def matcher(self) -> MatcherAPIv2:
         """Make the matcher as IPython wants it."""
@@ -87,44 +97,42 @@ class Completer:
         called = _CALLS.match(_prompt_so_far(line, above))
         if called is not None:
             return self._skill(called["name"])
+        setting = _CONFIG.match(line)
+        if setting is not None:
+            return _result(
+                values_begun(self._settings(setting["name"]), setting["value"]), setting["value"]
+            )
         found = _HEADER.match(line)
         if found is None:
             return SimpleMatcherResult(completions=[])
-        words = found["rest"].split(" ")
-        fragment = words[-1]
-        done = [word for word in words[:-1] if word]
+        done, fragment = begun(found["rest"])
         if fragment.startswith("--") and "=" in fragment:
             flag, _, fragment = fragment.partition("=")
             done.append(flag)
         known = self._known(magic(found["name"]), done, fragment, is_cell=bool(found["cell"]))
-        matching = [name for name in known.names if name.startswith(fragment)]
-        if known.is_value and not matching and fragment:
+        names = known.names
+        if known.option is not None and known.option.is_list:
+            before, _, fragment = fragment.rpartition(",")
+            names = [name for name in names if name not in before.split(",")]
+        matching = continued(names, fragment)
+        if known.option is not None and known.option.completes and not matching and fragment:
             matching = [fragment]  # IPython is only kept away by something that is there
-        return SimpleMatcherResult(
-            completions=[SimpleCompletion(name, type="magic") for name in matching],
-            suppress=bool(matching),
-            matched_fragment=fragment,
-        )
+        return _result(matching, fragment)
 
     def _skill(self, fragment: str) -> SimpleMatcherResult:
         matching = [f"/{name}" for name in self._skills() if name.startswith(fragment)]
-        return SimpleMatcherResult(
-            completions=[SimpleCompletion(name, type="skill") for name in matching],
-            suppress=bool(matching),
-            matched_fragment=f"/{fragment}",
-        )
+        return _result(matching, f"/{fragment}", kind="skill")
 
     def _known(self, ours: Magic, done: Sequence[str], fragment: str, *, is_cell: bool) -> _Known:
         command, given = _command(ours, done)
         waiting = _waiting(command, given)
         if waiting is not None:
-            names = self._names[waiting.completes]()
-            return _Known(list(names), is_value=bool(waiting.completes))
+            return _Known(self._named(waiting.completes, fragment), waiting)
         if fragment.startswith("-"):
             return _Known([option.flag for option in command.options] + [HELP[1]])
         known: list[str] = []
         if command is ours.show and not given and not (is_cell and ours.name == "agent"):
-            known += ours.subcommands
+            known += ("new",) if is_cell else ours.subcommands  # %%slot takes nothing else
         if ours.name == "agent" and list(done) == ["model"]:
             known.append("pull")
         position = len(_positional(command, given))
@@ -132,10 +140,18 @@ class Completer:
             position = min(position, len(command.words) - 1)
         kinds = command.completes
         if position < len(kinds):
-            known += self._names[kinds[position]]()
+            known += self._named(kinds[position], fragment)
         if command.name == "slot mode" and position == 0:
             known += self._names["slot"]()
         return _Known(known)
+
+
+def _result(matching: Sequence[str], fragment: str, *, kind: str = "magic") -> SimpleMatcherResult:
+    return SimpleMatcherResult(
+        completions=[SimpleCompletion(name, type=kind) for name in matching],
+        suppress=bool(matching),
+        matched_fragment=fragment,
+    )
 
 
 def _prompt_so_far(line: str, above: Sequence[str]) -> str:

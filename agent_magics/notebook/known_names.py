@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import traitlets
+
 from agent_magics.ledger.peek import names_in
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.added import skills_here
@@ -42,10 +46,30 @@ class KnownNames:
         return tuple(skill.name for skill in skills_here(seat.folder))
 
     def sessions(self) -> tuple[str, ...]:
-        """Name the sessions in the store as they would be typed."""
-        names = names_in(path_of(self._seat.settings().store))
-        return tuple(f'"{name}"' if " " in name else name for name in names)
+        """Name the sessions in the store."""
+        return names_in(path_of(self._seat.settings().store))
+
+    def facts(self) -> tuple[str, ...]:
+        """Name the facts of the session; none while it isn't open."""
+        session = self._seat.opened
+        return session.memory.keys if session else ()
 
     def memories(self) -> tuple[str, ...]:
         """Name what `%memory` showed last."""
         return self._seat.seen_memories
+
+    def values_of(self, name: str, trait: traitlets.TraitType[Any, Any] | None) -> tuple[str, ...]:
+        """Give values that a setting may have, as they are typed; `trait` None: there is none."""
+        match trait, name:
+            case traitlets.Union(), _:
+                return self.values_of(name, trait.trait_types[0])
+            case traitlets.Enum(), _:
+                return tuple(f'"{value}"' for value in trait.values or ())
+            case traitlets.Bool(), _:
+                return ("True", "False", *(["None"] if trait.allow_none else []))
+            case traitlets.Unicode(), "model" | "compact_model":
+                return tuple(f'"{model}"' for model in self.models())
+            case traitlets.Unicode(), "session":
+                return tuple(f'"{session}"' for session in self.sessions())
+            case _:
+                return ()

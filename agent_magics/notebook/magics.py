@@ -216,7 +216,9 @@ class AgentMagics(Magics):
             sessions=known.sessions,
             tools=known.tools,
             memories=known.memories,
+            facts=known.facts,
             skills=known.skills,
+            settings=lambda name: known.values_of(name, self.traits(config=True).get(name)),
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])

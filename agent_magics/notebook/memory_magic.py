@@ -41,9 +41,8 @@ class Remembered(Value):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The keys and short ids, as they would be typed."""
-        keys = [f'"{key}"' if " " in key else key for key in self.facts]
-        return (*keys, *(self.ids[memory.memory_id] for memory in self.memories))
+        """The keys and short ids."""
+        return (*self.facts, *(self.ids[memory.memory_id] for memory in self.memories))
 
 
 def run_memory(seat: Seat, given: Given) -> None:

@@ -79,6 +79,11 @@ class SessionMemory:
         await self._recorder.append([MemorySet(key=key, value=None)], slot_uid=None)
         return True
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Name all facts, sorted; may be read from any thread."""
+        return tuple(sorted(self._recorder.mirror.memory))
+
     @hops
     async def items(self) -> dict[str, str]:
         """Give all facts, sorted by key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.notebook.conftest import Notebook
 
 SLOTS = ("default", "option-a", "option-b")
 MODELS = ("openai:gpt-x", "scripted:demo")
-SESSIONS = ("churn", '"what if"')
+SESSIONS = ("churn", "what if")
 TOOLS = ("python", "time__now")
 SKILLS = ("plot", "plot-data", "tidy")
 
@@ -24,7 +25,9 @@ def completer() -> Completer:
         models=lambda: MODELS,
         sessions=lambda: SESSIONS,
         tools=lambda: TOOLS,
+        facts=lambda: ("goal", "schema"),
         skills=lambda: SKILLS,
+        settings=lambda name: ('"rewind"', '"append"') if name == "rerun" else ("True", "False"),
     )
 
 
@@ -59,7 +62,27 @@ def texts(completer: Completer, line: str) -> list[str]:
         ("%%agent --model=scr", ["scripted:demo"]),
         ("%agent model ", ["pull", *MODELS]),
         ("%agent --model zzz", ["zzz"]),
-        ("%sessions open ", list(SESSIONS)),
+        ("%%agent --slots option-", ["option-a", "option-b"]),
+        ("%%agent --slots option-a,", ["default", "option-b"]),
+        ("%agent --slots option-a,opt", ["option-b"]),
+        ("%agent --slots=default,option-a,o", ["option-b"]),
+        ("%agent --slots option-a,option-b --mo", ["--model"]),
+        ("%ledger --kind user_message,us", ["usage"]),
+        ("%slot bridge option-a option-b --keys goal,s", ["schema"]),
+        ("%memory set go", ["goal"]),
+        ("%%slot ", ["new"]),
+        ("%sessions open ", ["churn", '"what if"']),
+        ("%sessions open wh", ['"what if"']),
+        ('%sessions open "wh', ['"what if"']),
+        ('%sessions open "what i', ['"what if"']),
+        ("%sessions open 'what i", ["'what if'"]),
+        ('%sessions rename "what if" ch', []),
+        ('%sessions open "c', ['"churn"']),
+        ("%config AgentMagics.rerun = ", ['"rewind"', '"append"']),
+        ("%config AgentMagics.rerun=re", ['"rewind"']),
+        ("%config AgentMagics.rerun = 'ap", ["'append'"]),
+        ("%config AgentMagics.auto_compact = F", ["False"]),
+        ("%config Other.rerun = ", []),
         ("%sessions open --readonly ch", ["churn"]),
         ("%sessions take ch", ["churn"]),
         ("%compact --dr", ["--dry-run"]),
@@ -112,6 +135,30 @@ def test_skills_complete_at_the_beginning_of_a_prompt(
 
 
 @pytest.mark.req("N10")
+def test_what_was_typed_is_replaced_as_far_as_it_counts(completer: Completer) -> None:
+    """Of a list the last name, of a quoted name all, with its quote."""
+    assert completer.complete("%agent --slots default,op")["matched_fragment"] == "op"
+    assert completer.complete('%sessions open "what i')["matched_fragment"] == '"what i'
+    assert completer.complete("%config AgentMagics.rerun = re")["matched_fragment"] == "re"
+
+
+@pytest.mark.req("N10")
+def test_files_complete_where_a_file_is_named(
+    completer: Completer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders end with a slash, hidden ones are asked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for name in ("churn.jsonl", ".hidden", "out/old one.md"):
+        (tmp_path / name).touch()
+    assert texts(completer, "%sessions import ") == ["churn.jsonl", "out/"]
+    assert texts(completer, "%sessions export churn chu") == ["churn.jsonl"]
+    assert texts(completer, "%ledger --md out/o") == ['"out/old one.md"']
+    assert texts(completer, "%ledger --csv .h") == [".hidden"]
+    assert texts(completer, "%ledger --csv nowhere/new") == ["nowhere/new"]
+
+
+@pytest.mark.req("N10")
 def test_ipythons_own_guesses_are_kept_away(completer: Completer) -> None:
     """A known place suppresses every other matcher; an unknown one suppresses none."""
     assert completer.complete("%slot sw")["suppress"] is True
@@ -141,4 +188,32 @@ def test_a_notebook_offers_its_own_names_and_no_python(notebook: Notebook) -> No
         assert {"openai:", "ollama:", "embedded", notebook.session.model} <= set(offered(line))
         assert "abs" not in offered(line)
     assert offered("%sessions open ") == ['"hello there"']
+    assert offered('%sessions open "hello t') == ['"hello there"']
     assert offered("%agent --slot=") == ["default"]
+    notebook.run("%slot new option-a")
+    notebook.run("%memory set goal churn")
+    assert offered("%%agent --slots default,") == ["option-a"]
+    assert offered("%slot bridge default option-a --keys ") == ["goal"]
+    assert offered("%tools allow run") == ["run_python"]
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    ("setting", "some"),
+    [
+        ("rerun", {'"rewind"', '"append"'}),
+        ("approval", {'"ask"', '"auto"', '"never"'}),
+        ("auto_compact", {"True", "False"}),
+        ("recording_strict", {"True", "False", "None"}),
+        ("model", {'"embedded"', '"openai:"'}),
+        ("session", {'"hello there"'}),
+    ],
+)
+def test_values_of_settings_complete(notebook: Notebook, setting: str, some: set[str]) -> None:
+    """Behind `=`, as they are typed, and no names of Python."""
+    notebook.run("%agent hello there")
+    line = f"%config AgentMagics.{setting} = "
+    with provisionalcompleter():
+        found = {each.text for each in notebook.shell.Completer.completions(line, len(line))}
+    assert some <= found
+    assert "abs" not in found
