@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
 
@@ -31,6 +31,7 @@ from agent_magics.session.session import stop, stop_all
 from agent_magics.settings import PROVIDER_IDS
 
 LAST = "agent_last"
+A = TypeVar("A", Answer, Answers)
 
 
 def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | Answers | None:
@@ -79,16 +80,14 @@ def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer |
     prompt = UserInput.of([Text(text=filled.text), *filled.images, *along])
     slots = _listed(given)
     if slots:
-        answers = ask_many(
+        return ask_many(
             seat,
             prompt,
             slots,
             warning=filled.warning,
             keeps_going=given.has("--keep-going"),
+            out=out,
         )
-        if out:
-            seat.shell.user_ns[out] = answers
-        return answers
     return ask(
         seat,
         prompt,
@@ -151,8 +150,12 @@ def ask_many(
     *,
     warning: str | None = None,
     keeps_going: bool = False,
+    out: str | None = None,
 ) -> Answers:
-    """Ask the same in several slots at once and show the answers side by side (B5)."""
+    """Ask the same in several slots at once and show the answers side by side (B5).
+
+    They are kept in `out` and `agent_last`; where a slot fails or is stopped, those that are whole.
+    """
     for slot in slots:
         if isinstance(seat.session().slot_config(slot).mode, Readonly):
             raise SlotReadonly(slot)
@@ -164,13 +167,15 @@ def ask_many(
     turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin), undo=stop_all)
     if warning:
         say(warning)
-    replies = show_turns(seat, turns, keeps_going=keeps_going)
-    answers = Answers({slot: Answer(reply) for slot, reply in replies.items()})
-    seat.shell.user_ns[LAST] = answers
-    return answers
+
+    def keep(replies: Mapping[str, Reply]) -> Answers:
+        answers = Answers({slot: Answer(replies[slot]) for slot in turns if slot in replies})
+        return _keep(seat, answers, out) if answers else answers
+
+    return keep(show_turns(seat, turns, keep=keep, keeps_going=keeps_going))
 
 
-def _keep(seat: Seat, answer: Answer, out: str | None) -> Answer:
+def _keep(seat: Seat, answer: A, out: str | None) -> A:
     for name in (LAST, out):
         if name:
             seat.shell.user_ns[name] = answer

@@ -25,33 +25,42 @@ if TYPE_CHECKING:
 
 
 def show_turns(
-    seat: Seat, turns: Mapping[str, RunningTurn], *, keeps_going: bool = False
+    seat: Seat,
+    turns: Mapping[str, RunningTurn],
+    *,
+    keep: Callable[[dict[str, Reply]], object],
+    keeps_going: bool = False,
 ) -> dict[str, Reply]:
     """Show the turns of several slots side by side until all have ended; give their replies.
 
     One interrupt stops them all, the button of a column its own turn. Ends as `show_turn`; what
-    failed is named with its slot.
+    failed is named with its slot. `keep` gets the replies that are whole, before anything is
+    raised.
     """
     answers = _displays_of(seat, turns)
+    ended: dict[str, TurnOutcome] = {}
 
-    async def watch() -> list[TurnOutcome]:
-        watched = (_watched(answers[slot], turn, tells=True) for slot, turn in turns.items())
-        return await asyncio.gather(*watched)
+    async def watch(slot: str) -> None:
+        ended[slot] = await _watched(answers[slot], turns[slot], tells=True)
+
+    async def watch_all() -> None:
+        await asyncio.gather(*map(watch, turns))
 
     def stop() -> None:
         for turn in turns.values():
             turn.cancel()
 
     try:
-        outcomes = seat.bridge.run(watch, on_interrupt=stop)
+        seat.bridge.run(watch_all, on_interrupt=stop)
     except StoppedCell:
         for turn in turns.values():
             if not turn.is_done:
                 turn.abandon()
         raise StoppedCell("stopped") from None
-    ended = dict(zip(turns, outcomes, strict=True))
+    finally:
+        keep({slot: end.reply for slot, end in ended.items() if isinstance(end, Completed)})
     _end_together(ended, answers, keeps_going=keeps_going)
-    return {slot: outcome.reply for slot, outcome in ended.items()}
+    return {slot: ended[slot].reply for slot in turns}
 
 
 def _end_together(
@@ -61,10 +70,11 @@ def _end_together(
     keeps_going: bool,
 ) -> None:
     failed = []
-    for slot, outcome in ended.items():
+    for slot, answer in answers.items():
+        outcome = ended[slot]
         if isinstance(outcome, Panicked):
             raise outcome.error
-        sentence = _trouble(outcome, answers[slot])
+        sentence = _trouble(outcome, answer)
         if sentence:
             failed.append(f"{slot}: {sentence}")
     if failed and not keeps_going:

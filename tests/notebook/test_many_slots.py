@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +60,39 @@ def test_a_failed_slot_is_named(notebook: Notebook, script: Callable[..., None])
     said = notebook.run("%agent --slots a,b which?", fails=True)
     assert "fine" in said
     assert "a: " in said or "b: " in said
+
+
+@pytest.mark.req("B5", "N2")
+def test_what_is_whole_is_kept_when_a_slot_fails(
+    notebook: Notebook, script: Callable[..., None]
+) -> None:
+    """`--out` and `agent_last` have the other answers; with none of them they stay as they were."""
+    script({"error": "auth"}, "fine", {"error": "auth"}, {"error": "auth"})
+    notebook.run("%slot new a")
+    notebook.run("%slot new b")
+    notebook.run("%agent --slots a,b --out answers which?", fails=True)
+    answers = notebook.shell.user_ns["answers"]
+    assert [answer.text for answer in answers.values()] == ["fine"]
+    assert notebook.shell.user_ns["agent_last"] is answers
+    notebook.run("%agent --slots a,b --out answers which?", fails=True)
+    assert notebook.shell.user_ns["answers"] is answers
+
+
+@pytest.mark.req("B5", "N7")
+def test_what_is_whole_is_kept_when_the_rest_is_stopped(
+    notebook: Notebook, script: Callable[..., None]
+) -> None:
+    """An interrupt takes no answer that had ended."""
+    script("fine", {"text": "a slow answer that goes on", "chunks": 5, "chunk_delay_s": 5})
+    notebook.run("%slot new a")
+    notebook.run("%slot new b")
+    main = threading.get_ident()
+    timer = threading.Timer(1.5, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    assert "stopped" in notebook.run("%agent --slots a,b --out answers which?", fails=True)
+    timer.join()
+    answers = notebook.shell.user_ns["answers"]
+    assert [answer.text for answer in answers.values()] == ["fine"]
 
 
 @pytest.mark.req("B5", "dec51")
