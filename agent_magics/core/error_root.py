@@ -31,10 +31,13 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def near(name: str, known: Sequence[str]) -> str:
-    """Ask, behind a sentence, whether the nearest was meant; "" where none is near."""
+def near(name: str, known: Sequence[str], *, behind: str = "") -> str:
+    """Ask, after a sentence, whether the nearest was meant; "" where none is near.
+
+    `behind` is what was written behind the name.
+    """
     found = get_close_matches(name, known, n=1)
-    return f" Did you mean {found[0]}?" if found else ""
+    return f" Did you mean {found[0]}{behind}?" if found else ""
 
 
 def said_by(error: BaseException) -> str:

@@ -94,8 +94,10 @@ class ModelNotSupported(ModelError):
     source_component = "agent"
 
     def __init__(self, model: str, known: Sequence[str]) -> None:
+        provider, colon, name = model.partition(":")
+        meant = near(provider, known, behind=f"{colon}{name}")
         super().__init__(
-            f'No provider answers for model "{model}". Write provider:model with one of:'
+            f'No provider answers for model "{model}".{meant} Write provider:model with one of:'
             f" {listed(known)}."
         )
 
@@ -242,9 +244,8 @@ class SessionNotFound(StoreError):
     source_component = "agent"
 
     def __init__(self, session_id: str, known: Sequence[str] = ()) -> None:
-        super().__init__(
-            f'No session "{session_id}" is open or stored here.{near(session_id, known)}'
-        )
+        meant = near(session_id, known) or (" %sessions lists what there is." if known else "")
+        super().__init__(f'No session "{session_id}" is open or stored here.{meant}')
 
 
 class SessionLocked(StoreError):
@@ -253,7 +254,8 @@ class SessionLocked(StoreError):
     def __init__(self, session: str, holder: str) -> None:
         super().__init__(
             f"This session is open in another kernel ({holder})."
-            f" %sessions take {quoted(session)} takes it over."
+            f" %sessions take {quoted(session)} takes it over,"
+            f" %sessions open {quoted(session)} --readonly looks at it meanwhile."
         )
         self.holder = holder
 

@@ -18,6 +18,7 @@ from agent_magics.core.text import clean_value
 
 DEFAULT_SLOT = "default"
 MAX_SLOT_ID_CHARACTERS = 128
+MAX_RECENT_MESSAGES = 10_000
 
 
 class Full(Value, tag="full"):
@@ -221,6 +222,8 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
 
     Settings of a wrong type would break every list of the session's slots.
     """
+    if isinstance(config.mode, Focused):
+        _check_count(config.mode.recent_messages)
     try:
         data = msgspec.msgpack.encode(clean_value(config))
         made = msgspec.msgpack.decode(data, type=SlotConfig)
@@ -232,11 +235,15 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
         raise InputValidation(f"context_limit is {made.context_limit}; give a positive number.")
     if made.budget is not None and (made.budget.reserve or 0) < 0:
         raise InputValidation(f"budget.reserve is {made.budget.reserve}; give 0 or more.")
-    if isinstance(made.mode, Focused) and made.mode.recent_messages < 0:
-        raise InputValidation(
-            f"recent_messages is {made.mode.recent_messages}; give a number from 0 on."
-        )
     return made
+
+
+def _check_count(recent_messages: object) -> None:
+    if isinstance(recent_messages, int) and not 0 <= recent_messages <= MAX_RECENT_MESSAGES:
+        raise InputValidation(
+            f"A focused slot shows its last messages, 0 to {MAX_RECENT_MESSAGES:,} of them; a full"
+            " one shows them all."
+        )
 
 
 def _is_allowed(character: str) -> bool:

@@ -23,6 +23,7 @@ Completes = Literal[
 HELP = ("-h", "--help")
 END = "--"  # of the options
 HELP_CHARACTERS = 80
+MAX_DIGITS = 12
 _IN_BRACKETS = re.compile(r"\[[^]]+\]+|\([^)]+\)")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -179,6 +180,15 @@ def first_word(line: str) -> tuple[str, str]:
     return next_token(stripped) if stripped else ("", "")
 
 
+def is_number(text: str) -> bool:
+    """Tell whether a text is a whole number above 0 of a size that anybody means."""
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) > 0
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= MAX_DIGITS else f"{value[:MAX_DIGITS]}…"
+
+
 def _shown(option: Option) -> str:
     if option.value is None:
         return option.flag
@@ -200,8 +210,10 @@ def _read_option(command: Command, token: str, after: str) -> tuple[str, str, st
         return flag, "", after
     if not has_value:
         value, after = _take_value(command, option, after)
-    if option.is_number and not (value.isascii() and value.isdigit() and int(value) > 0):
-        raise UsageError(f"{flag} of %{command.name} is {value!r}; give a whole number above 0.")
+    if option.is_number and not is_number(value):
+        raise UsageError(
+            f"{flag} of %{command.name} is {_cut(value)!r}; give a whole number above 0."
+        )
     return flag, value, after
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
@@ -20,7 +21,7 @@ from agent_magics.core.slots import (
     mode_label,
 )
 from agent_magics.notebook import catalogue
-from agent_magics.notebook.arguments import Given, first_word, unknown
+from agent_magics.notebook.arguments import Given, first_word, is_number, unknown
 from agent_magics.notebook.compare_magic import compare_slots
 from agent_magics.notebook.completion import MODES
 from agent_magics.notebook.host import cell_origin
@@ -123,6 +124,8 @@ def _mode(seat: Seat, given: Given) -> None:
     session = seat.session()
     words = list(given.words)
     name = words.pop(0) if words[0] not in MODES else session.current_slot
+    if not words and get_close_matches(name, MODES):
+        raise unknown("There is no mode", name, MODES, "Modes")
     mode = _read_mode(words)
     seat.bridge.run(lambda: session.configure_slot(name, mode=mode))
     say(f"{name} is {mode_label(mode)}")
@@ -218,10 +221,10 @@ def _read_mode(words: Sequence[str]) -> SlotMode:
             return Readonly()
         case ["focused"]:
             return Focused()
-        case ["focused", count] if count.isascii() and count.isdigit() and int(count) > 0:
+        case ["focused", count] if is_number(count):
             return Focused(recent_messages=int(count))
         case ["focused", count]:
-            raise UsageError(f"focused takes a number of messages above 0, not {count!r}.")
+            raise UsageError(f"focused takes a number of messages above 0, not {count[:20]!r}.")
         case ["full" | "readonly" as mode, extra]:
             raise UsageError(f"{mode} takes nothing after it; leave {extra!r} out.")
         case [mode, *_]:

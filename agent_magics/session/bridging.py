@@ -12,6 +12,7 @@ from agent_magics.context.prompt import SUMMARY_PROMPT
 from agent_magics.context.transcript import transcript
 from agent_magics.context.verdict import fault_of
 from agent_magics.core.chat import ChatRequest, ModelInfo
+from agent_magics.core.error_root import listed, near
 from agent_magics.core.errors import AgentError, CompactError, InputValidation
 from agent_magics.core.events import MemorySet, SystemMessage
 from agent_magics.core.messages import Message, Text, User, Value
@@ -71,8 +72,11 @@ class Bridges:
             return {key: memory[key] for key in sorted(memory) if key in chosen}
         for key in keys:
             if key not in memory:
-                known = ", ".join(sorted(memory)) or "none"
-                raise InputValidation(f'There is no fact "{key}" to carry over. Facts: {known}.')
+                known = sorted(memory)
+                raise InputValidation(
+                    f'There is no fact "{key}" to carry over.{near(key, known)} Facts:'
+                    f" {listed(known)}."
+                )
         return {key: memory[key] for key in dict.fromkeys(keys)}
 
     async def carry(

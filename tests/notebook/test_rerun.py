@@ -226,6 +226,7 @@ def test_a_session_open_elsewhere_is_told_and_taken(
         said = notebook.run("%agent two", fails=True)
         assert "This session is open in another kernel" in said
         assert "%sessions take churn takes it over" in said
+        assert "%sessions open churn --readonly looks at it meanwhile." in said
         notebook.run("%sessions open churn --readonly")
         assert notebook.view() == ["one", "answer 1"]
         notebook.run("%sessions take churn")

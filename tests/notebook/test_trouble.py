@@ -66,7 +66,21 @@ SETUP = ("%slot new notes --readonly", "%slot new draft", "%agent hello")
         ("%compact --slot nope", 'Nothing called "nope".'),
         ("%context --slot nope", 'Nothing called "nope".'),
         ("%context --ful", "no option '--ful'. Did you mean --full?"),
-        ("%sessions open nope", '"nope"'),
+        ("%sessions open nope", 'No session "nope" is open or stored here. %sessions lists'),
+        ("%sessions open helo", 'No session "helo" is open or stored here. Did you mean hello?'),
+        ("%sessions open hello --readonl", "Did you mean --readonly?"),
+        ("%agent --model opnai:x hi", "Did you mean openai:x?"),
+        ("%agent model opnai:x", "Did you mean openai:x?"),
+        ("%slot mode readonl", "There is no mode 'readonl'. Did you mean readonly?"),
+        ("%slot bridge default draft --keys x --no-summary", 'There is no fact "x" to carry over.'),
+        ("%tools allow run_pyton", "Did you mean run_python?"),
+        ("%ledger --kind user_mesage", "Did you mean user_message?"),
+        ("%memory find", "%memory find needs"),
+        ("%slot new x --focused 10001", "shows its last messages, 0 to 10,000 of them; a full"),
+        ("%slot derive x --focused 10001", "shows its last messages, 0 to 10,000 of them"),
+        ("%slot mode focused 10001", "shows its last messages, 0 to 10,000 of them"),
+        (f"%slot new x --focused {'9' * 5000}", "is '999999999999…'; give a whole number"),
+        (f"%slot mode focused {'9' * 5000}", "focused takes a number of messages above 0"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_lost(
@@ -85,6 +99,15 @@ def test_a_mistake_is_one_sentence_and_nothing_is_lost(
         assert len([line for line in said.splitlines() if line.strip()]) == 1
     assert notebook.session.list_slots() == slots
     assert notebook.view() == ["hello", "answer 1"]
+
+
+@pytest.mark.req("N4", "B4")
+def test_a_fact_that_is_nearly_named_is_asked_for(notebook: Notebook) -> None:
+    """Nothing is carried over."""
+    notebook.run("%slot new draft")
+    notebook.run("%memory set goal churn")
+    said = notebook.run("%slot bridge default draft --keys gaol --no-summary", fails=True)
+    assert said == 'There is no fact "gaol" to carry over. Did you mean goal? Facts: goal.\n'
 
 
 @pytest.mark.req("N2")
