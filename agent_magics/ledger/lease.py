@@ -8,7 +8,6 @@ passes the store's door, one at a time. No heartbeat, no clock.
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from agent_magics.core.ports import Lease
+from agent_magics.ledger.place import door_of, lease_of
 
 _PRIVATE = 0o600
 _SELF_TEST_S = 20.0
@@ -34,7 +34,8 @@ class Locks:
     """The lock files of one store, in a folder named after it."""
 
     def __init__(self, store: Path, *, timeout_s: float) -> None:
-        self._folder = store.with_name(store.name + ".locks")
+        self._store = store
+        self._folder = door_of(store).parent
         self._timeout_s = timeout_s
         self._held: dict[str, tuple[int, FileLock]] = {}
 
@@ -42,7 +43,7 @@ class Locks:
     def door(self) -> Iterator[None]:
         """Be the only one that opens, takes or deletes; `filelock.Timeout` if it takes long."""
         self._folder.mkdir(mode=0o700, exist_ok=True, parents=True)
-        lock = _lock(self._folder / "store.lock")
+        lock = _lock(door_of(self._store))
         lock.acquire(timeout=self._timeout_s, poll_interval=0.01)
         try:
             yield
@@ -110,8 +111,7 @@ class Locks:
         return done.returncode == _REFUSED
 
     def _path(self, lease: Lease) -> Path:
-        name = hashlib.sha256(lease.session_id.encode()).hexdigest()[:20]
-        return self._folder / f"{name}.{lease.epoch}.lock"
+        return lease_of(self._store, lease.session_id, lease.epoch)
 
 
 def _lock(path: Path) -> FileLock:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from agent_magics.core.messages import Value
+from agent_magics.ledger.held import is_held
 
 T = TypeVar("T")
 # Those whose tables it knows. The last is `schema.SCHEMA_VERSION`, which isn't imported here: it
@@ -20,7 +21,7 @@ _WAIT_S = 0.1
 
 _VERSION = "SELECT version_num FROM schema_version"
 _BOUND = "SELECT session_id FROM bindings WHERE key=?"
-_SESSION = "SELECT title, current_slot_uid FROM sessions WHERE session_id=?"
+_SESSION = "SELECT title, current_slot_uid, epoch FROM sessions WHERE session_id=?"
 _SLOTS = "SELECT count(*) FROM slots WHERE session_id=? AND NOT deleted"
 _CURRENT = "SELECT slot_id FROM slots WHERE session_id=? AND uid=?"
 _SETTINGS = "SELECT payload FROM events WHERE session_id=? AND kind='metadata' ORDER BY seq DESC"
@@ -34,7 +35,8 @@ _TURNS = "SELECT count(DISTINCT turn_id) FROM events WHERE session_id=? AND kind
 class Peek(Value):
     """What the load line says of a session; `turns` counts every turn ever begun in it.
 
-    `model`: the one that was chosen for the session.
+    `model`: the one that was chosen for the session. `name`: how it would be typed, the id where
+    others have its title. `is_held`: another process has it open.
     """
 
     session_id: str
@@ -43,16 +45,19 @@ class Peek(Value):
     turns: int
     current_slot: str
     model: str | None = None
+    name: str = ""
+    is_held: bool = False
 
 
-def peek(path: Path | str, keys: Sequence[str]) -> Peek | None:
-    """Find the session bound to the first of `keys` that has one; None on anything odd.
+def peek(path: Path, keys: Sequence[str], *, session_id: str | None = None) -> Peek | None:
+    """Find the session of this id, else the one that the first of `keys` is bound to.
 
-    Never makes the file and never raises.
+    None where there is none, and on anything odd. Never makes the file and never raises.
     """
 
     def first(ledger: sqlite3.Connection) -> Peek | None:
-        found = (_glance(ledger, key) for key in keys)
+        ids = [session_id] if session_id else (_bound(ledger, key) for key in keys)
+        found = (_glance(path, ledger, each) for each in ids if each)
         return next((session for session in found if session is not None), None)
 
     return _looked(path, first)
@@ -81,11 +86,15 @@ def names_in(path: Path | str) -> tuple[str, ...]:
     """Name the sessions, newest first: by title, by id where there is none or it isn't alone."""
 
     def named(ledger: sqlite3.Connection) -> tuple[str, ...]:
-        rows = ledger.execute(_NAMES).fetchall()
-        titles = [title for _, title in rows]
-        return tuple(t if t and titles.count(t) == 1 else session_id for session_id, t in rows)
+        return tuple(_names(ledger).values())
 
     return _looked(path, named) or ()
+
+
+def _names(ledger: sqlite3.Connection) -> dict[str, str]:
+    rows = ledger.execute(_NAMES).fetchall()
+    titles = [title for _, title in rows]
+    return {each: t if t and titles.count(t) == 1 else each for each, t in rows}
 
 
 def _looked(path: Path | str, read: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -99,21 +108,27 @@ def _looked(path: Path | str, read: Callable[[sqlite3.Connection], T]) -> T | No
         return None
 
 
-def _glance(ledger: sqlite3.Connection, key: str) -> Peek | None:
-    bound = ledger.execute(_BOUND, (key,)).fetchone()
-    session = bound and ledger.execute(_SESSION, bound).fetchone()
+def _bound(ledger: sqlite3.Connection, key: str) -> str | None:
+    found = ledger.execute(_BOUND, (key,)).fetchone()
+    return str(found[0]) if found else None
+
+
+def _glance(path: Path, ledger: sqlite3.Connection, session_id: str) -> Peek | None:
+    of = (session_id,)
+    session = ledger.execute(_SESSION, of).fetchone()
     if not session:
         return None
-    title, current_uid = session
-    (session_id,) = bound
+    title, current_uid, epoch = session
     current = ledger.execute(_CURRENT, (session_id, current_uid)).fetchone()
     return Peek(
         session_id=session_id,
         title=title,
-        slots=ledger.execute(_SLOTS, bound).fetchone()[0],
-        turns=ledger.execute(_TURNS, bound).fetchone()[0],
+        slots=ledger.execute(_SLOTS, of).fetchone()[0],
+        turns=ledger.execute(_TURNS, of).fetchone()[0],
         current_slot=current[0] if current else "default",
-        model=_model(row[0] for row in ledger.execute(_SETTINGS, bound)),
+        model=_model(row[0] for row in ledger.execute(_SETTINGS, of)),
+        name=_names(ledger).get(session_id, session_id),
+        is_held=is_held(path, session_id, epoch),
     )
 
 

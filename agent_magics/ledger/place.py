@@ -1,7 +1,8 @@
-"""Where a ledger's file is, what kind of disk it lies on, and whether it is still the same file."""
+"""Where a ledger's file and its locks are, on what disk, and whether it is still the same file."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -50,6 +51,17 @@ def _checked(path: str, given: str) -> Path:
     if not path.strip() or path == ":memory:" or "\0" in path:
         raise InputValidation(f"{given!r} names no file; give the ledger a path.")
     return Path(path).expanduser().absolute()
+
+
+def door_of(store: Path) -> Path:
+    """Give the lock that everybody passes who opens or closes a session of a store."""
+    return store.with_name(store.name + ".locks") / "store.lock"
+
+
+def lease_of(store: Path, session_id: str, epoch: int) -> Path:
+    """Give the lock that the owner of a session at an epoch holds."""
+    name = hashlib.sha256(session_id.encode()).hexdigest()[:20]
+    return door_of(store).with_name(f"{name}.{epoch}.lock")
 
 
 def network_type(path: Path, mountinfo: str) -> str | None:

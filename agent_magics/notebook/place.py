@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from agent_magics.core.error_root import quoted
 from agent_magics.core.messages import Value
 from agent_magics.ledger.peek import Peek, peek
 from agent_magics.ledger.place import path_of
@@ -35,7 +36,8 @@ class Place(Value):
 
 def glance(settings: Settings) -> Peek | None:
     """Look at the session that is found here; None where it will be a new one. Opens nothing."""
-    return peek(path_of(settings.store), Place.here(settings.session).keys)
+    place = Place.here(settings.session)
+    return peek(path_of(settings.store), place.keys, session_id=place.named)
 
 
 def session_line(settings: Settings, found: Peek | None) -> str:
@@ -43,8 +45,10 @@ def session_line(settings: Settings, found: Peek | None) -> str:
     if found is None:
         name = Place.here(settings.session).title
         return f'session "{name}" new' if name else "new session"
-    counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
     name = found.title or found.session_id
+    if found.is_held:
+        return f'session "{name}" open in another kernel: %sessions take {quoted(found.name)}'
+    counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
     return f'session "{name}" resumed: {counts}, in {found.current_slot}'
 
 

@@ -10,19 +10,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from filelock import FileLock
 
 from agent_magics.core.ports import Change
 from agent_magics.ledger import peek as peeking
 from agent_magics.ledger import schema
+from agent_magics.ledger.held import is_held
 from agent_magics.ledger.peek import Peek, peek
+from agent_magics.ledger.place import door_of, lease_of
 from agent_magics.ledger.store import SqlStore
 from agent_magics.testing import assistant, new, owner, slot, user
 from tests.ledger.conftest import Play
 
 pytestmark = pytest.mark.req("dec59", "N9")
 Sql = Callable[..., list[Any]]
-SEEN = Peek(session_id="s", title="churn", slots=2, turns=2, current_slot="option-a")
+SEEN = Peek(session_id="s", title="churn", slots=2, turns=2, current_slot="option-a", name="churn")
 
 
 async def start(store: SqlStore) -> None:
@@ -53,7 +57,37 @@ def test_an_open_store_can_be_looked_at(play: Play, path: Path) -> None:
         await start(store)
         return peek(path, ["notebook:a.ipynb"])
 
-    assert play(scenario) == SEEN
+    assert play(scenario) == msgspec.structs.replace(SEEN, is_held=True)
+
+
+def test_an_id_goes_before_every_key(play: Play, path: Path) -> None:
+    """A session that is named needs no binding."""
+    play(start)
+    assert peek(path, [], session_id="s") == SEEN
+    assert peek(path, ["notebook:a.ipynb"], session_id="other") is None
+
+
+def test_an_owner_that_died_holds_nothing(play: Play, path: Path) -> None:
+    """What a killed process left behind is no owner."""
+    play(start)
+    (epoch,) = epochs(path)
+    lease_of(path, "s", epoch).touch()
+    assert peek(path, ["notebook:a.ipynb"]) == SEEN
+
+
+def test_looking_keeps_nobody_out(play: Play, path: Path) -> None:
+    """Where the door is shut nothing is told, and nobody waits."""
+    play(start)
+    (epoch,) = epochs(path)
+    with FileLock(lease_of(path, "s", epoch)):
+        assert is_held(path, "s", epoch)
+        with FileLock(door_of(path)):
+            assert not is_held(path, "s", epoch)
+
+
+def epochs(path: Path) -> list[int]:
+    with closing(sqlite3.connect(path)) as ledger:
+        return [epoch for (epoch,) in ledger.execute("SELECT epoch FROM sessions")]
 
 
 def test_nothing_is_made(tmp_path: Path) -> None:

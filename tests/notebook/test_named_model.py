@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,24 @@ def test_another_session_is_said_at_its_first_use(notebook: Notebook) -> None:
     notebook.run("%slot list")
     notebook.run("%config AgentMagics.session = 'other'")
     assert 'session "other" resumed: 1 slot, 2 turns, in default\n' in notebook.run("%slot list")
+
+
+@pytest.mark.req("N1", "N9", "dec46")
+def test_a_named_session_is_greeted_though_nothing_is_bound_to_it(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was made from Python or imported; the first use opens it, so it isn't new."""
+    store = tmp_path / "made.db"
+    monkeypatch.setenv("AGENT_MAGICS_STORE", str(store))
+    monkeypatch.setenv("AGENT_MAGICS_SESSION", "churn")
+    notebook.run("%reload_ext agent_magics")
+    notebook.run("%agent hello")
+    notebook.run("%unload_ext agent_magics")
+    with closing(sqlite3.connect(store)) as ledger, ledger:
+        ledger.execute("DELETE FROM bindings")
+    said = notebook.run("%load_ext agent_magics")
+    assert 'session "churn" resumed: 1 slot, 1 turn, in default' in said
+    assert notebook.run("%slot list") == "  default *  1 turn  12 tokens  full\n"
 
 
 @pytest.mark.req("N2", "N4", "N6", "N9", "N11")

@@ -222,7 +222,9 @@ def test_a_session_open_elsewhere_is_told_and_taken(
         assert other.stdin is not None
         while "ready" not in other.stdout.readline():
             pass
-        notebook.run("%reload_ext agent_magics")
+        said = notebook.run("%reload_ext agent_magics")
+        assert 'session "churn" open in another kernel: %sessions take churn · ' in said
+        assert len(said.splitlines()) == 1
         said = notebook.run("%agent two", fails=True)
         assert "This session is open in another kernel" in said
         assert "%sessions take churn takes it over" in said
