@@ -234,7 +234,7 @@ def _fix(seat: Seat) -> Answer | None:
             "No cell has failed here since the extension was loaded; run the one to mend first."
         )
     seat.check_model()
-    say(f"sent:\n\n{prompt}\n")
+    say(f"sent:\n\n{prompt}\n", as_it_is=True)
     answer = ask(seat, UserInput.of(prompt))
     if answer is not None and answer.code and in_kernel():
         seat.shell.set_next_input(answer.code[0])

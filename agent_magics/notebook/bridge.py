@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.notebook.host import cell_origin, kernel_id, notebook_path, somebody_there
+from agent_magics.notebook.lines import columns, fitted
 from agent_magics.session.loop import Handle, background_loop
 
 __all__ = [
@@ -35,7 +36,7 @@ class _QuietEnd(Exception):
     """Ends a cell with the status error; its text is all that is shown, and nobody else says it."""
 
     def _render_traceback_(self) -> list[str]:
-        return [" ".join(_CONTROLS.sub(" ", str(self)).split())]
+        return [fitted(" ".join(_CONTROLS.sub(" ", str(self)).split()), columns())]
 
 
 class StoppedCell(_QuietEnd):

@@ -86,7 +86,7 @@ def run_context(seat: Seat, given: Given) -> None:
     slot = given.value("--slot")
     seat.bridge.run(lambda: session.describe_model(slot))  # its window is asked for only once
     if given.has("--full"):
-        say(request_text(session.next_request(slot).request))
+        say(request_text(session.next_request(slot).request), as_it_is=True)
         return
     info, spent = session.context_info(slot), session.spent(slot)
     budget = budget_state(info, spent, is_exact=somebody_there())

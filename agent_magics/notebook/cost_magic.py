@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent_magics.core.money import Spent, percent
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.html_table import html_table
+from agent_magics.notebook.lines import columns
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 from agent_magics.settings import shown_model
@@ -34,7 +35,7 @@ def run_cost(seat: Seat, given: Given) -> pd.DataFrame | None:
         say("This session has asked no model yet.")
         return None
     rows = cost_rows(spending)
-    show(text=cost_text(rows), html=cost_html(rows))
+    show(text=cost_text(rows, width=columns()), html=cost_html(rows))
     return None
 
 
@@ -57,14 +58,25 @@ def cost_rows(spending: Sequence[Spending]) -> list[Row]:
     return rows
 
 
-def cost_text(rows: Sequence[Row]) -> str:
-    """Show the rows under their heads, columns of numbers to the right."""
+def cost_text(rows: Sequence[Row], *, width: int | None = None) -> str:
+    """Show the rows under their heads, columns of numbers to the right.
+
+    Where that is wider than `width`, columns in which nothing stands are left out.
+    """
     table = [HEAD, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(HEAD))]
+    every = range(len(HEAD))
+    text = _table(table, every)
+    if width is None or len(text.partition("\n")[0]) <= width:
+        return text
+    return _table(table, [at for at in every if any(row[at] for row in rows)])
+
+
+def _table(table: Sequence[Row], kept: Sequence[int]) -> str:
+    widths = [max(len(row[at]) for row in table) for at in kept]
     return "\n".join(
         "  ".join(
-            f"{cell:>{width}}" if column >= _NUMBERS_FROM else f"{cell:<{width}}"
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            f"{row[at]:>{width}}" if at >= _NUMBERS_FROM else f"{row[at]:<{width}}"
+            for at, width in zip(kept, widths, strict=True)
         ).rstrip()
         for row in table
     )
@@ -85,7 +97,9 @@ def _numbers(spent: Spent) -> Row:
     asked = [f"{spent.requests:,}"] if spent.requests else []
     replayed = [f"{spent.replayed:,} replayed"] if spent.replayed else []
     requests = " + ".join(asked + replayed)
-    if spent.uncounted:
+    if spent.uncounted and spent.requests == spent.uncounted and not replayed:
+        requests += " not counted"
+    elif spent.uncounted:
         requests += f" ({spent.uncounted:,} not counted)"
     if spent.requests == spent.uncounted:
         unknown = "not known" if spent.requests else ""

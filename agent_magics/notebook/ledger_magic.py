@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,7 @@ from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.ledger_markdown import conversation
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, slot_names
 from agent_magics.notebook.ledger_text import LAST, ledger_html, ledger_text, shown_of
+from agent_magics.notebook.lines import columns
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.showing import say, show
 
@@ -48,16 +47,11 @@ def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
         return None
     shown = shown_of(rows, query, last=given.number("--last") or LAST, is_exact=somebody_there())
     show(
-        text=ledger_text(shown, width=_columns()),
+        text=ledger_text(shown, width=columns()),
         html=ledger_html(shown),
         widget=lambda: seat.views().ledger().explorer(query, shown),
     )
     return None
-
-
-def _columns() -> int | None:
-    """Give the width of a terminal; None where what is printed goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _check_ways(given: Given) -> None:

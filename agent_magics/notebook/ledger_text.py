@@ -10,7 +10,9 @@ from agent_magics.notebook.page import without_controls
 
 LAST = 20
 LINE_CHARACTERS = 110
-LEAST_CHARACTERS = 30
+LEAST_CHARACTERS = 20
+SLOT_CHARACTERS = 18  # where lines are as wide as a terminal
+Cells = tuple[str, str, str, str, str, str]
 _HEADINGS = ("seq", "time (UTC)", "slot", "turn", "kind", "what")
 
 
@@ -31,7 +33,8 @@ class Shown(Value):
         """Say how much is shown, and where the rest is."""
         if not self.of:
             return "Nothing is in the ledger yet."
-        among = "" if self.total == self.of else f" that match, of {self.of:,}"
+        match = "matches" if self.total == 1 else "match"
+        among = "" if self.total == self.of else f" that {match}, of {self.of:,}"
         if not self.total:
             return f"No event matches, of {self.of:,}."
         if len(self.rows) == self.total:
@@ -54,6 +57,8 @@ def shown_of(rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool
 def ledger_text(shown: Shown, *, width: int | None = None) -> str:
     """List events, one a line, long ones cut; `width`: a terminal's columns, where it is one."""
     cells = [_cells(row, is_exact=shown.is_exact) for row in shown.rows]
+    if width is not None:
+        cells = _narrowed(cells)
     widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
     lines = [shown.head]
     for seq, at, slot, turn, kind, what in cells:
@@ -78,10 +83,20 @@ def ledger_html(shown: Shown) -> str:
     return f"<p>{escape(shown.head)}</p>{table}"
 
 
-def _cells(row: Row, *, is_exact: bool) -> tuple[str, str, str, str, str, str]:
+def _cells(row: Row, *, is_exact: bool) -> Cells:
     at = f"{row.at:%m-%d %H:%M:%S}" if is_exact else ""
     turn = "" if row.turn is None else str(row.turn)
     return str(row.seq), at, row.slot, turn, row.kind, row.line
+
+
+def _narrowed(cells: list[Cells]) -> list[Cells]:
+    """Leave out the day where all lines have the same, and cut long names of slots."""
+    days = {at.partition(" ")[0] for _, at, *_ in cells}
+    narrowed = []
+    for seq, at, slot, turn, kind, what in cells:
+        time = at.partition(" ")[2] if len(days) == 1 else at
+        narrowed.append((seq, time, _cut(slot, SLOT_CHARACTERS), turn, kind, what))
+    return narrowed
 
 
 def _cell(text: str) -> str:

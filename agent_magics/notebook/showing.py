@@ -9,6 +9,7 @@ from typing import Any
 from IPython import display as shown
 
 from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.lines import columns, fitted
 
 # IPython's display has no types; strict mypy wants them of every call.
 _display: Any = shown.display
@@ -26,7 +27,7 @@ def show(*, text: str, html: str, widget: Callable[[], object] | None = None) ->
     is static, in a terminal it is plain text.
     """
     if not in_kernel():
-        print(text)  # noqa: T201 - a terminal shows views as text
+        say(text)
     elif widget is not None and somebody_there():
         display(widget())
     else:
@@ -35,9 +36,9 @@ def show(*, text: str, html: str, widget: Callable[[], object] | None = None) ->
 
 def complain(sentence: str) -> None:
     """Print the sentence of an error, where errors go."""
-    print(sentence, file=sys.stderr)  # noqa: T201 - the sentence is all that is shown of it
+    print(fitted(sentence, columns()), file=sys.stderr)  # noqa: T201 - it is all that is shown
 
 
-def say(line: str) -> None:
-    """Print a line about what was done."""
-    print(line)  # noqa: T201 - what a magic says is its output
+def say(text: str, *, as_it_is: bool = False) -> None:
+    """Print what was done; in a terminal its lines are broken, unless they are `as_it_is`."""
+    print(text if as_it_is else fitted(text, columns()))  # noqa: T201 - it is a magic's output

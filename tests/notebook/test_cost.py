@@ -74,7 +74,7 @@ def test_a_sum_keeps_what_is_not_known_apart() -> None:
         ("default", "openai:m", "compaction", "1", "90,000", "", "900", "$0.024"),
         ("option-a (deleted)", "ollama:llama", "", "3 (1 not counted)", *UNPRICED),
         ("option-b", "openai:m", "", "4 replayed", "", "", "", ""),
-        ("(session)", "x:y", "memories", "2 (2 not counted)", *UNCOUNTED),
+        ("(session)", "x:y", "memories", "2 not counted", *UNCOUNTED),
         ("all", "", "", "18 + 4 replayed (3 not counted)", *SUM),
     ]
     text, html = cost_text(rows).splitlines(), cost_html(rows)
@@ -90,6 +90,15 @@ def test_a_sum_keeps_what_is_not_known_apart() -> None:
     ]
     assert text[1].index("12") == text[2].index(" 1 ")  # right-aligned
     assert html.count("<tr>") == len(rows) + 1
+    narrow = cost_text([row for row in rows if not row[2] and not row[5]], width=79)
+    assert narrow.splitlines()[0].split() == [
+        "slot",
+        "model",
+        "requests",
+        "input",
+        "output",
+        "cost",
+    ]
     assert "<script>" not in cost_html([("<script>",) * len(rows[0])])
 
 

@@ -17,7 +17,7 @@ PATIENCE_S = 60
 class Terminal:
     """A terminal IPython; `type` gives what it shows before the next prompt."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
+    def __init__(self, environ: dict[str, str], *, columns: int = 200) -> None:
         options = ["--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=NoColor"]
         self.child: Any = pexpect.spawn(
             sys.executable,
@@ -25,7 +25,7 @@ class Terminal:
             env={**os.environ, **environ, "TERM": "dumb"},
             encoding="utf-8",
             timeout=PATIENCE_S,
-            dimensions=(50, 200),
+            dimensions=(50, columns),
         )
         self._number = 1
         self._prompt()
@@ -73,3 +73,43 @@ def test_the_magics_work_in_a_terminal(tmp_path: Path, root: Path) -> None:
     terminal.child.expect(pexpect.EOF)
     terminal.child.close()
     assert terminal.child.exitstatus == 0
+
+
+SHOWN = (
+    "%load_ext agent_magics",
+    "%agent hello?",
+    "%slot derive option-a --switch",
+    "%slot new reviewer-of-pull-requests --readonly",
+    "%slot",
+    "%context",
+    "%ledger",
+    "%ledger --find hello",
+    "%cost",
+    "%tools",
+    "%memory set project the churn of customers in Oslo and elsewhere, by month and since 2019",
+    "%memory",
+    "%sessions",
+    "%agent model",
+    "%compact",
+    "%slot --help",
+    "%agent --model nobody:x hi",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.req("N12", "N4", "N6")
+def test_what_is_shown_fits_a_narrow_terminal(tmp_path: Path, root: Path) -> None:
+    """At 80 columns no line is broken by the terminal, in the middle of a word."""
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps({"steps": ["**Hi** there.", "second"]}))
+    environ = {"AGENT_MAGICS_MODEL": f"scripted:{script}", "PYTHONPATH": str(root)}
+    terminal = Terminal(environ, columns=80)
+    shown = {line: terminal.type(line) for line in SHOWN}
+    terminal.child.sendline("exit")
+    terminal.child.expect(pexpect.EOF)
+    terminal.child.close()
+    assert [(line, said) for line, said in shown.items() if not said] == []
+    lines = [(line, each) for line, said in shown.items() for each in said.splitlines()]
+    assert [(line, each) for line, each in lines if len(each) > 80] == []
+    assert "anthropic (ANTHROPIC_API_KEY), azure" in shown["%agent model"]
+    assert "1 event that matches, of " in shown["%ledger --find hello"]
