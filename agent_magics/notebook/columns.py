@@ -13,6 +13,7 @@ from io import StringIO
 from typing import Any
 
 from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.lines import columns
 from agent_magics.notebook.markdown import escape_markdown
 from agent_magics.notebook.page import Page, Terminal
 
@@ -83,7 +84,7 @@ class _Whole(Terminal):
 
     def __init__(self, slot: str) -> None:
         self._written = StringIO()
-        super().__init__(self._written)
+        super().__init__(self._written, width=columns())
         self._slot = slot
 
     def end(self, line: str, facts: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ from agent_magics.core.turns import (
     TurnWarning,
 )
 from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.lines import columns
 from agent_magics.notebook.page import Line, Page, Terminal, call_line, detail_of
 from agent_magics.settings import shown_model
 
@@ -150,7 +151,9 @@ def remembered(changed: MemoriesChanged) -> str:
 
 
 def _page_here() -> Page | Terminal:
-    return Page(is_live=somebody_there()) if in_kernel() else Terminal(sys.stdout)
+    if in_kernel():
+        return Page(is_live=somebody_there())
+    return Terminal(sys.stdout, width=columns())
 
 
 def footer(reply: Reply, *, is_exact: bool) -> str:

@@ -17,7 +17,9 @@ from IPython import get_ipython
 
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import ToolEnded, ToolStarted
+from agent_magics.notebook.lines import fitted
 from agent_magics.notebook.markdown import code_span, escape_markdown, fenced, folded, safe_parts
+from agent_magics.notebook.word_wrap import WordWrap
 
 FAST_BYTES = 2_048
 FAST_INTERVAL_S = 0.1
@@ -258,19 +260,24 @@ class Page:
 
 
 class Terminal:
-    """Plain text written as it comes; what could steer a terminal is left out."""
+    """Plain text written as it comes; what could steer a terminal is left out.
+
+    `width` in columns: lines of an answer are broken between words; None breaks none.
+    """
 
     is_live = True
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, width: int | None = None) -> None:
         self._stream = stream
+        self._wrap = WordWrap(width)
+        self._width = width
         self._at_line_start = True
         self._has_text = False
         self._calls: dict[str, str] = {}
 
     def add_text(self, text: str) -> None:
         self._has_text = True
-        self._write(without_controls(text))
+        self._write(self._wrap.feed(without_controls(text)))
 
     def has_text(self) -> bool:
         return self._has_text
@@ -290,21 +297,24 @@ class Terminal:
     @property
     def is_in_the_way(self) -> bool:
         """Tell whether a line is being written; any thread."""
-        return not self._at_line_start
+        return not self._at_line_start or self._wrap.holds
 
     def make_way(self) -> None:
         """End the line that is being written."""
-        if self.is_in_the_way:
+        self._write(self._wrap.flush())
+        if not self._at_line_start:
             self._write("\n")
+            self._wrap.end_line()
 
     def end(self, line: str, _facts: dict[str, Any]) -> None:
-        if line or not self._at_line_start:
+        if line or self.is_in_the_way:
             self._write_line(line)
 
     def _write_line(self, line: str) -> None:
-        start = "" if self._at_line_start else "\n"
+        self.make_way()
         text = without_controls(line).strip()
-        self._write(f"{start}{text}\n" if text else start)
+        if text:
+            self._write(f"{fitted(text, self._width)}\n")
 
     def _write(self, text: str) -> None:
         if text:

@@ -78,6 +78,7 @@ def test_the_magics_work_in_a_terminal(tmp_path: Path, root: Path) -> None:
 SHOWN = (
     "%load_ext agent_magics",
     "%agent hello?",
+    "%agent tell me more",
     "%slot derive option-a --switch",
     "%slot new reviewer-of-pull-requests --readonly",
     "%slot",
@@ -101,7 +102,8 @@ SHOWN = (
 def test_what_is_shown_fits_a_narrow_terminal(tmp_path: Path, root: Path) -> None:
     """At 80 columns no line is broken by the terminal, in the middle of a word."""
     script = tmp_path / "script.yaml"
-    script.write_text(json.dumps({"steps": ["**Hi** there.", "second"]}))
+    long = {"text": "A long answer, word for word. " * 20, "chunks": 40}
+    script.write_text(json.dumps({"steps": ["**Hi** there.", long]}))
     environ = {"AGENT_MAGICS_MODEL": f"scripted:{script}", "PYTHONPATH": str(root)}
     terminal = Terminal(environ, columns=80)
     shown = {line: terminal.type(line) for line in SHOWN}
