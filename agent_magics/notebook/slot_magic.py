@@ -88,7 +88,7 @@ def _derive(seat: Seat, given: Given) -> None:
 
         seat.bridge.run(derive)
         made = _found(session, name)
-        at = f" at turn {made.forked_at_turn}" if made and made.forked_at_turn is not None else ""
+        at = f" at turn {made.forked_at_turn}" if made and made.forked_at_turn else ""
         how = f"{'starts again' if replace else 'is new'}, {mode_label(mode)}"
         _say_made(given, f"{name} {how}, from {parent}{at}")
     _maybe_switch(seat, given, name)

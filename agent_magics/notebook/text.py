@@ -131,7 +131,7 @@ def _is_last(slots: Sequence[SlotState], index: int, level: int) -> bool:
 def _notes(slot: SlotState) -> str:
     notes = []
     if slot.parent is not None:
-        at = "" if slot.forked_at_turn is None else f" at turn {slot.forked_at_turn}"
+        at = f" at turn {slot.forked_at_turn}" if slot.forked_at_turn else ""
         notes.append(f"from {slot.parent}{at}")
     if slot.model is not None:
         notes.append(slot.model)

@@ -177,6 +177,16 @@ def test_ipythons_help_is_the_same(notebook: Notebook, ours: catalogue.Magic) ->
 
 
 @pytest.mark.req("N4")
+def test_a_slot_of_an_empty_parent_names_no_turn(notebook: Notebook) -> None:
+    """There is no turn 0."""
+    said = notebook.run("%slot derive a")
+    assert said == "a is new, full, from default · %slot switch a goes there\n"
+    assert notebook.run("%slot list").splitlines()[1] == (
+        "  └ a        0 turns  0 tokens  full       from default"
+    )
+
+
+@pytest.mark.req("N4")
 def test_slots_are_made_switched_and_listed(notebook: Notebook) -> None:
     """new and derive don't switch, `--switch` does."""
     notebook.run("%agent hello")

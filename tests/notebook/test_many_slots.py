@@ -133,7 +133,7 @@ def test_a_background_turn_lets_other_cells_run(
     notebook: Notebook, script: Callable[..., None]
 ) -> None:
     """The answer arrives in its variable later; meanwhile its slot is busy and others aren't."""
-    script({"text": "late", "delay_s": 0.2}, "other")
+    script({"text": "late", "delay_s": 1.0}, "other")
     notebook.run("%slot new side")
     notebook.run("%%agent --background --out later\nslow one", cell="c")
     assert "later" not in notebook.shell.user_ns
