@@ -19,6 +19,7 @@ from IPython.core.magic import (
     needs_local_scope,
     no_var_expand,
 )
+from traitlets.config import Config
 
 from agent_magics.core.approval import EVERY_TOOL
 from agent_magics.core.config import CompactionConfig
@@ -40,7 +41,7 @@ from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.setting_checks import CHECKED, fault_of
+from agent_magics.notebook.setting_checks import CHECKED, fault_in, fault_of
 from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
@@ -240,6 +241,14 @@ class AgentMagics(Magics):
             return self._good.get(trait.name, trait.default())  # while IPython sets, ours is new
         self._good[trait.name] = value
         return value
+
+    def update_config(self, config: Config) -> None:
+        """Take what `%config` says, or say in one sentence why not; IPython would log an error."""
+        fault = fault_in(self, config.get(type(self).__name__, {}))
+        if fault is None:
+            super().update_config(config)
+        else:
+            complain(fault)
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""

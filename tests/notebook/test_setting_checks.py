@@ -34,6 +34,35 @@ def test_a_value_that_cannot_be_used_changes_nothing(
 
 
 @pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "rerun = 'rewnd'",
+            "rerun stays as it was: 'rewnd' can't be used; give any of",
+        ),
+        (
+            "approval = 'aks'",
+            "give any of ['ask', 'auto', 'never'] or a dict.",
+        ),
+        ("approval = {'run_python': 'aks'}", "can't be used; give any of"),
+        ("auto_compact = 'no'", "'no' can't be used; give a boolean."),
+        ("reserve_tokens = 'many'", "'many' can't be used; give an int or None."),
+        ("modle = 'x'", "There is no setting AgentMagics.modle. Did you mean model? %config Agent"),
+        ("qqq = 1", "There is no setting AgentMagics.qqq. %config AgentMagics lists them."),
+    ],
+)
+def test_a_name_or_kind_that_is_none_is_one_sentence(
+    notebook: Notebook, line: str, says: str
+) -> None:
+    """It names what would be valid; IPython would log or warn."""
+    said = notebook.run(f"%config AgentMagics.{line}")
+    assert says in said
+    assert said.count("\n") == 1
+    assert "'rewind'" in notebook.run("%config AgentMagics.rerun")
+
+
+@pytest.mark.req("N10")
 def test_values_that_can_be_used_are_taken(notebook: Notebook) -> None:
     """The least, none, and money."""
     for line in (
