@@ -27,14 +27,13 @@ class Notebook:
         self.folder = folder
         self._count = 0
 
-    def let_say(self, *steps: Any, window: int = 16_000) -> None:
-        """Let the model say this next, in a slot of its own."""
+    def let_say(self, *steps: Any, window: int = 16_000, name: str = "script") -> None:
+        """Let the model say this next, in a slot of its own; `name` is what the model is called."""
         self._count += 1
-        script = self.folder / f"script{self._count}.yaml"
+        script = self.folder / f"{name}{self._count}.yaml"
         script.write_text(json.dumps({"steps": steps, "context_window": window}))
-        self.lab.run(
-            f"%config AgentMagics.model = 'scripted:{script}'\n%slot new s{self._count} --switch"
-        )
+        model = f"scripted:{script}"
+        self.lab.run(f"%config AgentMagics.model = {model!r}\n%slot new s{self._count} --switch")
 
     def wait_for(self, selector: str, state: Any = "visible") -> None:
         self.lab.do(self.lab.page.wait_for_selector(selector, timeout=WAIT_MS, state=state))

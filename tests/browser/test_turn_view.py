@@ -18,7 +18,7 @@ from tests.browser.asking import (
     asking_page,
     calls,
 )
-from tests.browser.lab import RESTART, SHOTS, THEMES
+from tests.browser.lab import RESTART, SHOTS
 
 pytestmark = [pytest.mark.browser, pytest.mark.req("W4")]
 
@@ -236,47 +236,6 @@ INERT = """() => {
 def _assert_inert(notebook: Notebook) -> None:
     assert notebook.lab.do(notebook.lab.page.evaluate(INERT)) == [None, [], 0, False]
     assert notebook.lab.asked == []
-
-
-# Text against what stands behind it, as WCAG 2 counts it; translucent colours are blended.
-CONTRAST = """() => {
-  const numbers = color => color.match(/[\\d.]+/g).map(Number);
-  const over = ([r, g, b, a = 1], back) => [r, g, b].map((v, i) => v * a + back[i] * (1 - a));
-  const colorOf = (node, name) => numbers(getComputedStyle(node)[name]);
-  const behind = node => node === null ? [255, 255, 255]
-    : over(colorOf(node, 'backgroundColor'), behind(node.parentElement));
-  const linear = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
-  const weights = [.2126, .7152, .0722];
-  const light = rgb => rgb.reduce((sum, v, i) => sum + linear(v / 255) * weights[i], 0);
-  const isSeen = node => node.getClientRects().length > 0 && !node.disabled;
-  const isOurs = node => node.closest('.am-turn__text') === null;
-  const says = node => [...node.childNodes].some(each => each.nodeType === 3 && each.data.trim());
-  const texts = [...document.querySelectorAll('.am-turn *')].filter(
-    node => isOurs(node) && isSeen(node) && says(node));
-  const ratio = node => {
-    const back = behind(node);
-    const [low, high] = [light(over(colorOf(node, 'color'), back)), light(back)]
-      .sort((x, y) => x - y);
-    return (high + .05) / (low + .05);
-  };
-  const faint = texts.filter(node => ratio(node) < 4.5);
-  return [texts.length, faint.map(node => [node.className, node.innerText.slice(0, 30)])];
-}"""
-
-
-def test_everything_can_be_read_in_both_themes(notebook: Notebook) -> None:
-    """At least 4.5 to 1, folded parts opened."""
-    notebook.let_say(calls("1/0"), {"text": "Hm.", "delay_s": 3})
-    running = notebook.lab.begin("%agent look")
-    notebook.until("() => document.querySelector('.am-turn__said--failed, .am-turn__said--done')")
-    opened = "document.querySelectorAll('.am-turn details').forEach(each => { each.open = true; })"
-    notebook.lab.do(notebook.lab.page.evaluate(opened))
-    for theme in THEMES:
-        notebook.lab.wear(theme)
-        count, faint = notebook.lab.do(notebook.lab.page.evaluate(CONTRAST))
-        assert count > 5
-        assert faint == [], theme
-    notebook.lab.end(running)
 
 
 def test_a_page_that_is_reloaded_goes_on(notebook: Notebook) -> None:

@@ -35,7 +35,7 @@ const GRID_STYLE = `
 .am-ledger .am-ledger__row--event[aria-selected="true"] { background: var(--jp-layout-color2, rgba(128, 128, 128, .2));
   box-shadow: inset 3px 0 0 var(--jp-brand-color1, var(--vscode-focusBorder, LinkText)); }
 .am-ledger .am-ledger__cell { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: plaintext; }
-.am-ledger .am-ledger__row--event:not([aria-selected="true"]) .am-ledger__cell:not(.am-ledger__cell--what) {
+.am-ledger .am-ledger__row--event:not(:hover, [aria-selected="true"]) .am-ledger__cell:not(.am-ledger__cell--what) {
   color: var(--jp-ui-font-color2, inherit); }
 .am-ledger .am-ledger__cell--seq, .am-ledger .am-ledger__cell--turn { text-align: right; font-variant-numeric: tabular-nums; }
 .am-ledger .am-ledger__cell--slot { text-align: left; }

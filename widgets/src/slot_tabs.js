@@ -33,6 +33,7 @@ const STYLE = `
 .am-tabs .am-tabs__facts { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .am-tabs .am-tabs__facts, .am-tabs .am-tabs__from { font-size: .9em; color: var(--jp-ui-font-color2, inherit); }
 .am-tabs .am-tabs__from { flex-basis: 100%; padding-inline-start: calc(1.2em * var(--am-depth, 0)); overflow-wrap: anywhere; }
+.am-tabs .am-tabs__tab:is(:hover, [aria-selected="true"]) :is(.am-tabs__facts, .am-tabs__from, .am-tabs__branch) { color: inherit; }
 .am-tabs .am-tabs__bar, .am-tabs .am-tabs__form { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; margin: 6px 0 0; }
 .am-tabs .am-tabs__on { min-width: 0; max-width: 100%; overflow-wrap: anywhere; }
 .am-tabs .am-tabs__button, .am-tabs .am-tabs__field { font: inherit; color: inherit; padding: 2px 9px; border-radius: 3px;
@@ -41,7 +42,7 @@ const STYLE = `
 .am-tabs .am-tabs__button { cursor: pointer; }
 .am-tabs .am-tabs__button:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
 .am-tabs .am-tabs__notice { display: inline; margin: 0; margin-inline-end: 8px; overflow-wrap: anywhere; }
-.am-tabs .am-tabs__notice--refused { color: var(--jp-error-color0, inherit); }
+.am-tabs .am-tabs__notice--refused { color: var(--jp-error-color1, inherit); }
 .am-tabs .am-tabs__said { margin: 6px 0 0; min-height: 1.4em; }
 `;
 

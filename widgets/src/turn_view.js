@@ -217,6 +217,7 @@ function toolCall({ make, send }) {
     const pre = make("pre", "pre", text);
     pre.setAttribute("dir", "auto");
     pre.setAttribute("tabindex", "0");
+    pre.setAttribute("role", "group"); // what has no role can have no name
     pre.setAttribute("aria-label", label);
     return [make("p", "label", label), pre];
   };
@@ -246,6 +247,7 @@ function question({ make, send }, item) {
   node.setAttribute("aria-label", item.head);
   const preview = make("pre", "pre", item.preview);
   preview.setAttribute("tabindex", "0");
+  preview.setAttribute("role", "group");
   preview.setAttribute("aria-label", "what will run");
   const edit = make("textarea", "edit");
   edit.hidden = true;
