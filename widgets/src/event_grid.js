@@ -68,12 +68,10 @@ export function missing(known, first, last, total) {
   return { first: start, count: Math.min(total - start, to - from + spare) };
 }
 
-let gridsMade = 0;
-
 /** Make a grid of events; `filter` fills it. @param {Document} document @param {GridOptions} options */
 export function eventGrid(document, { ask, open, escape, counted }) {
-  gridsMade += 1;
-  const name = `am-ledger-${gridsMade}`;
+  // Each session's module is loaded by itself, so that counting would give two notebooks the same ids.
+  const name = `am-ledger-${Math.random().toString(36).slice(2)}`;
   /** @type {Filter} */
   let filter = { slot: null, turn: null, kinds: [], find: "" };
   let total = 0;
