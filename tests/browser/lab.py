@@ -84,6 +84,16 @@ RESTART = """async () => {
   await kernel.info;
   while (kernel.status !== 'idle') await new Promise(resolve => setTimeout(resolve, 50));
 }"""
+# After a reload, when the kernel may be busy: the last cell is where things happen.
+LAST = """async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const panel = await app.commands.execute('docmanager:open', {path: 'session.ipynb'});
+  await panel.context.ready;
+  const last = panel.content.widgets.length - 1;
+  panel.content.activeCellIndex = last;
+  await panel.content.scrollToItem(last);
+}"""
 PANEL = "window.jupyterapp.shell.currentWidget"
 THEME = """async (theme) => {
   await window.jupyterapp.commands.execute('apputils:change-theme', {theme});
@@ -138,6 +148,16 @@ class Lab:
     def text(self, source: str) -> str:
         """Run a new cell and give what it printed or its plain text."""
         return "".join(_plain(output) for output in self.run(source)["outputs"])
+
+    def reload(self) -> None:
+        """Load the page anew, as it was saved last, and go to the last cell."""
+
+        async def load() -> None:
+            await self.page.reload()
+            await self.page.wait_for_function("window.jupyterapp", timeout=PATIENCE_S * 1000)
+            await self.page.evaluate(LAST)
+
+        self.do(load())
 
     def shoot(self, name: str, selector: str) -> None:
         """Keep pictures of a view in the dark and the light theme in `AGENT_MAGICS_SHOTS`."""

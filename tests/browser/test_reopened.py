@@ -19,6 +19,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 TABS = ".am-tabs__tab >> visible=true"
 BOTH_BARS = ":nth-match(.am-budget__bar, 2)"
 CELL = ".jp-Cell:has-text('{}') .jp-OutputArea"
+ROW = ".am-ledger__row--event >> visible=true >> nth=0"
+KIND = ".am-ledger__filter--kind select >> visible=true"
+FIND = ".am-ledger__filter--find input >> visible=true"
+COUNT = ".am-ledger__count:has-text('{}') >> visible=true"
 SAVE = "window.jupyterapp.commands.execute('docmanager:save')"
 CLOSE = "window.jupyterapp.shell.currentWidget.context.save().then(() => \
 window.jupyterapp.shell.currentWidget.dispose())"
@@ -133,6 +137,23 @@ def test_views_live_on_in_a_notebook_that_was_closed(lab: Lab) -> None:
     lab.do(lab.page.click('.am-tabs__tab[data-slot="default"]'))
     wait_for(lab, '.am-tabs__tab[data-slot="default"][aria-selected="true"]')
     assert lab.text(CURRENT) == "default\n"
+
+
+@pytest.mark.req("W3")
+def test_an_explorer_keeps_its_filter_when_the_page_is_reloaded(lab: Lab) -> None:
+    """What the line said and what was chosen since; what comes then is followed."""
+    lab.run("%ledger --kind user_message")
+    wait_for(lab, ROW)
+    lab.do(lab.page.fill(FIND, "april"))
+    wait_for(lab, COUNT.format("1 of "))
+    lab.do(lab.page.evaluate(SAVE))
+    lab.reload()
+    wait_for(lab, COUNT.format("1 of "))
+    assert lab.do(lab.page.input_value(KIND)) == "user_message"
+    assert lab.do(lab.page.input_value(FIND)) == "april"
+    lab.do(lab.page.evaluate(READY, "session.ipynb"))
+    lab.run("%agent And in April again?")
+    wait_for(lab, COUNT.format("2 of "))
 
 
 @pytest.mark.req("W1", "W2")

@@ -13,7 +13,6 @@ from tests.browser.asking import (
     IDLE,
     STOP,
     VIEW,
-    WAIT_MS,
     Notebook,
     asking_page,
     calls,
@@ -24,15 +23,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.req("W4")]
 
 SAVE = "window.jupyterapp.commands.execute('docmanager:save')"
 LEFT = "window.jupyterapp.commands.execute('application:toggle-left-area')"
-OPEN = """async () => {
-  const app = window.jupyterapp;
-  await app.restored;
-  const panel = await app.commands.execute('docmanager:open', {path: 'session.ipynb'});
-  await panel.context.ready;
-  const last = panel.content.widgets.length - 1;
-  panel.content.activeCellIndex = last;
-  await panel.content.scrollToItem(last);
-}"""
 PAUSE_S = 15 if SHOTS else 3  # four pictures take a while
 WORDS = " ".join(f"word{number}" for number in range(600))
 ANSWER = (
@@ -244,13 +234,7 @@ def test_a_page_that_is_reloaded_goes_on(notebook: Notebook) -> None:
     notebook.lab.begin("%agent go on and on")
     notebook.until_said("word9")
     notebook.lab.do(notebook.lab.page.evaluate(SAVE))
-
-    async def reload() -> None:
-        await notebook.lab.page.reload()
-        await notebook.lab.page.wait_for_function("window.jupyterapp", timeout=WAIT_MS)
-        await notebook.lab.page.evaluate(OPEN)
-
-    notebook.lab.do(reload())
+    notebook.lab.reload()
     notebook.until_said("word60")
     shown = notebook.text(VIEW)
     assert all(f"word{number} " in shown for number in range(60))

@@ -4,7 +4,8 @@
 /**
  * @typedef {{title: string, total: number, slots: string[], kinds: string[]}} LedgerState
  * @typedef {{label: string, text: string, characters: number}} Part
- * @typedef {{ask: (message: object) => Promise<any>, begins?: object, state: LedgerState}} Options
+ * @typedef {{ask: (message: object) => Promise<any>, begins?: object, state: LedgerState,
+ *   chosen?: (filter: object) => void}} Options
  */
 
 const TYPING_MS = 250;
@@ -61,7 +62,7 @@ export function saidCount(total, every, isAll) {
  * a ledger that grew.
  * @param {HTMLElement} root @param {Options} options
  */
-export function ledgerExplorer(root, { ask, begins = {}, state }) {
+export function ledgerExplorer(root, { ask, begins = {}, state, chosen = () => {} }) {
   const document = root.ownerDocument;
   /** @param {string} tag @param {string} name @param {string} [text] */
   const make = (tag, name, text = "") => {
@@ -150,6 +151,7 @@ export function ledgerExplorer(root, { ask, begins = {}, state }) {
       kinds: kind.value ? kind.value.split(",") : [],
       find: find.value,
     };
+    chosen(filter);
     grid.filter(filter);
   }
 

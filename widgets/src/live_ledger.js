@@ -1,7 +1,8 @@
 // Live ledgers: the explorers of one session, each in the output that it was made for, for as long as
 // the kernel answers. Stands between ledger_explorer.js and live.js in what anywidget loads
 // (notebook/ledger_view.py). An output names its explorer by a class; what it began with is in the
-// model's state, what it shows is asked for by messages that carry an id.
+// model's state, what it shows is asked for by messages that carry an id. What a person chose since
+// stays in the browser's tab, for when the page is loaded anew.
 
 const EXPLORER = "am-ledger--";
 const FIRST = "1"; // the number of the explorer that a widget made for one begins with
@@ -10,6 +11,24 @@ const ASK_ANEW_MS = 10_000; // a message may be lost while a page connects again
 /** @param {Element} output */
 const numberOf = (output) =>
   output.className.split(" ").find((each) => each.startsWith(EXPLORER))?.slice(EXPLORER.length);
+
+/** Find what was chosen in an explorer before the page was loaded anew. @param {string} name */
+function chosenBefore(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(name));
+  } catch {
+    return null; // a page that may keep nothing
+  }
+}
+
+/** @param {string} name @param {object} filter */
+function keepChosen(name, filter) {
+  try {
+    sessionStorage.setItem(name, JSON.stringify(filter));
+  } catch {
+    // as above
+  }
+}
 
 /**
  * Make a widget that draws every explorer with `view`: in its outputs, and its first one in a layout
@@ -47,7 +66,9 @@ export const liveLedger = (view) => () => {
 
     explorerIn = (root, number) => {
       const state = model.get("state");
-      const explorer = view(root, { ask, begins: state.queries[number] ?? {}, state });
+      const name = `${model.get("anchor")} ${EXPLORER}${number}`;
+      const begins = chosenBefore(name) ?? state.queries[number] ?? {};
+      const explorer = view(root, { ask, begins, state, chosen: (filter) => keepChosen(name, filter) });
       return { number, root, explorer, state };
     };
 
