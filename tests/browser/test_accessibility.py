@@ -26,7 +26,18 @@ RULES = {
     "resultTypes": ["violations", "incomplete"],
 }
 TALL = ViewportSize(width=1200, height=8000)  # JupyterLab takes away what is out of sight
-EVIL = "<img src=x onerror='window.ran=1'><script>window.ran=2</script> <style>*{display:none}"
+CORPUS = (
+    "<img src=x onerror='window.ran=1'><script>window.ran=2</script>",
+    "<svg onload=window.ran=3><a xlink:href='javascript:window.ran=4'>a</a></svg>",
+    "</div></details></style><style>*{display:none}</style><base href='http://evil.invalid/'>",
+    "<iframe srcdoc='<script>parent.ran=5</script>'></iframe><object data='http://evil.invalid'>",
+    "[a](javascript:window.ran=6) [b](data:text/html,<script>window.ran=7</script>)",
+    "![out](http://evil.invalid/a.png) ![css](x \"' style='background:url(//evil.invalid)\")",
+    r"$\href{javascript:window.ran=8}{x}$ $$\unicode{<img src=x onerror=window.ran=9>}$$",
+    "&lt;script&gt;window.ran=10&lt;/script&gt; ${window.ran=11}",
+    "\u202ereversed\u202c \u2028 \x1b[31m",
+)
+EVIL = " ".join(CORPUS)
 EVIL_NAME = "<img src=x onerror=window.ran=3>"
 UNBROKEN = "unbroken" * 40
 LONG = "n" * 128
@@ -56,8 +67,16 @@ OUTSIDE = f"""() => [...document.querySelectorAll('{ROOT}')].flatMap(root => {{
       || node.getBoundingClientRect().left < left - 1).map(node => node.className);
 }})"""
 FOREIGN = f"""() => [window.ran ?? null, ...[...document.querySelectorAll(
-  '{ROOT} :is(img, script, iframe, [onerror], [onclick], [href]), {ROOT} > * style'
+  `{ROOT} :is(img, script, iframe, object, base, [onerror], [onload], [srcdoc]), {ROOT} > * style,
+  {ROOT} :is([href^="javascript:" i], [href^="data:" i], [style*="evil"]),
+  {ROOT} mjx-container:not(.am-turn__text--rendered *)`
 )].map(node => node.outerHTML.slice(0, 80))]"""
+# As JupyterLab does with an output sooner or later, formulas or not.
+TYPESET = """async () => {
+  const {latexTypesetter} = window.jupyterapp.shell.currentWidget.content.rendermime;
+  const outputs = document.querySelectorAll('.jp-OutputArea-output');
+  await Promise.all([...outputs].map(output => latexTypesetter.typeset(output)));
+}"""
 MOVES = f"""() => [...document.querySelectorAll('{ROOT}, {ROOT} *')].filter(node => {{
   const style = getComputedStyle(node);
   return style.animationName !== 'none' || style.scrollBehavior !== 'auto'
@@ -114,9 +133,9 @@ def _converse(notebook: Notebook) -> None:
     title = f"agent_magics.current().set_title({EVIL_NAME + UNBROKEN!r})"
     notebook.lab.run(f"agent_magics.run({title})")
     notebook.lab.run(f"%slot derive {LONG} --switch --focused 6")
-    notebook.lab.run(f"%agent {EVIL} {UNBROKEN}")
+    notebook.lab.run(f"%%agent\n{EVIL} {UNBROKEN}")
     notebook.lab.run(f"%slot derive {RTL} --switch")
-    notebook.lab.run(f"%agent {EVIL} {UNBROKEN}")
+    notebook.lab.run(f"%%agent\n{EVIL} {UNBROKEN}")
 
 
 def _show(notebook: Notebook) -> None:
@@ -139,8 +158,12 @@ def _show(notebook: Notebook) -> None:
 
 def _ask(notebook: Notebook) -> Any:
     """Have a turn wait for an answer, behind a call that failed; what is folded is opened."""
-    first = {**calls(f"1/0 # {UNBROKEN}"), "text": f"{EVIL} {UNBROKEN}", "reasoning": EVIL}
-    notebook.let_say(first, calls(f"n = 5 # {EVIL} {UNBROKEN}"), "Done.", name=EVIL_NAME)
+    first = {
+        **calls(f"raise ValueError({EVIL + UNBROKEN!r})"),
+        "text": f"{EVIL} {UNBROKEN}",
+        "reasoning": EVIL,
+    }
+    notebook.let_say(first, calls(f"n = {EVIL + UNBROKEN!r}"), "Done.", name=EVIL_NAME)
     running = notebook.lab.begin("%agent Set n.")
     notebook.click(".am-turn__button--yes")
     notebook.until("() => document.querySelector('.am-turn__said--failed')")
@@ -177,7 +200,6 @@ def test_every_view_is_drawn(notebook: Notebook) -> None:
 def test_axe_finds_nothing(notebook: Notebook, theme: str) -> None:
     """Names, roles, contrast and the rest of WCAG 2.1 A and AA."""
     notebook.lab.wear(theme)
-    notebook.lab.shoot("everything", ROOT)
     assert broken(notebook) == []
     assert faint(notebook) == []
     for selector in HOVERED:
@@ -205,7 +227,9 @@ def test_nothing_stands_outside_its_view(notebook: Notebook, width: str) -> None
 @pytest.mark.req("inv18")
 def test_hostile_texts_are_only_text(notebook: Notebook) -> None:
     """Of a person, a model and a tool, in the title and in the model's name, in each view."""
+    page_says(notebook, TYPESET)
     assert page_says(notebook, FOREIGN) == [None]
+    notebook.wait_for(".am-turn__text--rendered mjx-container >> nth=0")  # where Markdown is meant
     for view in VIEWS:
         assert "<img src=x onerror=" in notebook.text(f".{view} >> nth=-1"), view
 

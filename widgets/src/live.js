@@ -6,7 +6,8 @@
 // prefer a widget to it and then not find its model. So nothing is displayed by the widget; its
 // model, made by the comm alone, looks for its outputs in the page and draws beside the static HTML.
 
-const DRAWN = "agent-magics-drawn";
+// MathJax looks for formulas in whole outputs: what stands in a view is text, and its nodes are kept.
+const DRAWN = "agent-magics-drawn mathjax_ignore";
 
 /** @param {Element} output */
 const drawnIn = (output) => [...output.children].find((child) => child.className === DRAWN) ?? null;

@@ -29,6 +29,7 @@ const TURN_STYLE = `
 .am-turn .am-turn__text--rendered { white-space: normal; font-family: var(--jp-content-font-family, inherit);
   font-size: var(--jp-content-font-size1, inherit); }
 .am-turn .am-turn__text--rendered p { text-align: start; }
+.am-turn .am-turn__text--rendered a { text-decoration: underline; }
 .am-turn .am-turn__text--rendered:not(:last-child) > * > :last-child { margin-bottom: 1em; }
 .am-turn details.am-turn__fold { margin: 4px 0; padding: 0; border: 0; background: none; }
 .am-turn summary.am-turn__line { cursor: pointer; padding: 2px 0; border-radius: 3px; }
