@@ -240,9 +240,11 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
 
 def _check_count(recent_messages: object) -> None:
     if isinstance(recent_messages, int) and not 0 <= recent_messages <= MAX_RECENT_MESSAGES:
+        is_short = abs(recent_messages) < 10**12  # Python writes no number of 5,000 digits
+        wanted = f"{recent_messages:,}" if is_short else "so many"
         raise InputValidation(
-            f"A focused slot shows its last messages, 0 to {MAX_RECENT_MESSAGES:,} of them; a full"
-            " one shows them all."
+            f"A focused slot can't show its last {wanted} messages: it takes 0 to"
+            f" {MAX_RECENT_MESSAGES:,}; a full one shows them all."
         )
 
 

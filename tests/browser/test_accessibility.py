@@ -16,16 +16,16 @@ from playwright.async_api import ViewportSize
 from tests.browser.asking import Notebook, asking_page, calls
 from tests.browser.lab import THEMES
 
-pytestmark = [pytest.mark.browser, pytest.mark.req("W1", "W2", "W3", "W4")]
+pytestmark = [pytest.mark.browser, pytest.mark.req("W1", "W2", "W3", "W4", "W5")]
 
 ROOT = ".agent-magics-drawn"
-VIEWS = {"am-tabs": 4, "am-budget": 2, "am-ledger": 1, "am-turn": 1}
+VIEWS = {"am-tabs": 5, "am-budget": 3, "am-ledger": 1, "am-compare": 1, "am-turn": 1}
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 RULES = {
     "runOnly": {"type": "tag", "values": LEVELS},
     "resultTypes": ["violations", "incomplete"],
 }
-TALL = ViewportSize(width=1200, height=8000)  # JupyterLab takes away what is out of sight
+TALL = ViewportSize(width=1200, height=12_000)  # JupyterLab takes away what is out of sight
 CORPUS = (
     "<img src=x onerror='window.ran=1'><script>window.ran=2</script>",
     "<svg onload=window.ran=3><a xlink:href='javascript:window.ran=4'>a</a></svg>",
@@ -45,6 +45,9 @@ RTL = "שלום-עולם"
 QUESTION = ".am-turn__question"
 TABS = ":nth-match(.am-tabs, {}) >> button:text-is('{}') >> visible=true"
 ACTIONS = ("Derive here…", "Rename…", "Mode…", "Delete…")
+LAYOUT = """import ipywidgets
+session = agent_magics.current()
+ipywidgets.HBox([agent_magics.SlotTabs(session), agent_magics.TokenBudget(session)])"""
 UNFOLD = "document.querySelectorAll('.am-turn details').forEach(each => { each.open = true; })"
 DRAWN = f"""() => {[*VIEWS]}.map(
   view => document.querySelectorAll(`{ROOT} > .${{view}}`).length)"""
@@ -154,6 +157,10 @@ def _show(notebook: Notebook) -> None:
     notebook.click(".am-ledger__row--event:has-text('user_message') >> nth=-1")
     notebook.click(".am-ledger__event button:text-is('request')")
     notebook.wait_for(".am-ledger__request")
+    notebook.lab.run(f"%slot compare {LONG} {RTL}")
+    notebook.wait_for(".am-compare__column >> nth=1")
+    notebook.lab.run(LAYOUT)
+    notebook.wait_for(".widget-hbox .am-tabs")
 
 
 def _ask(notebook: Notebook) -> Any:

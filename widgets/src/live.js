@@ -153,6 +153,7 @@ export const live = (draw) => () => {
   /** @param {{el: HTMLElement}} context */
   function render({ el }) {
     const root = document.createElement("div");
+    root.className = DRAWN;
     el.append(root);
     placed.add(root);
     drawIn(root);

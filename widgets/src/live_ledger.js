@@ -118,6 +118,7 @@ export const liveLedger = (view) => () => {
   /** @param {{el: HTMLElement}} context */
   function render({ el }) {
     const root = document.createElement("div");
+    root.className = DRAWN;
     el.append(root);
     const found = explorerIn(root, FIRST);
     placed.add(found);

@@ -55,7 +55,7 @@ const STYLE = `
   background: repeating-linear-gradient(135deg, var(--jp-border-color1, rgba(128, 128, 128, .5)) 0 2px, transparent 2px 6px); }
 .am-budget .am-budget__mark { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px;
   background: var(--jp-ui-font-color1, currentColor); }
-.am-budget ul.am-budget__legend { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr));
+.am-budget ul.am-budget__legend { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 220px), 1fr));
   gap: 2px 16px; list-style: none; margin: 6px 0; padding: 0; }
 .am-budget .am-budget__item { display: flex; align-items: baseline; gap: 6px; }
 .am-budget .am-budget__swatch { flex: none; width: 10px; height: 10px; border-radius: 2px; }

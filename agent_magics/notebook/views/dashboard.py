@@ -44,7 +44,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         self.ledger = LedgerExplorer(session, follower=follower)
         self._views = (self.tabs, self.budget, self.ledger, self.comparison)
         for half in (self.tabs, self.budget):
-            half.layout.flex, half.layout.min_width = "1 1 22em", "0"
+            half.layout.flex, half.layout.width = "1 1 22em", "auto"
         row = ipywidgets.HBox([self.tabs, self.budget])
         row.layout.flex_flow = "row wrap"
         folds = ipywidgets.Accordion([self.ledger, self.comparison], selected_index=0)

@@ -29,6 +29,14 @@ def new_anchor() -> str:
     return f"agent-magics-{secrets.token_hex(8)}"
 
 
+def fill_its_place(widget: Any) -> None:
+    """Let a view be as wide as a layout of ipywidgets has room for, and share a row evenly.
+
+    By itself it would be as narrow as its text can be broken: next to nothing.
+    """
+    widget.layout.width, widget.layout.min_width = "100%", "0"
+
+
 def answer_while_busy(widget: Any) -> None:
     """Let clicks be heard on the subshell that they came on, while a cell runs.
 

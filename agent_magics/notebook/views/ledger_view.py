@@ -28,7 +28,12 @@ from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, s
 from agent_magics.notebook.text import request_text
 from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.views.front_end import (
+    answer_while_busy,
+    fill_its_place,
+    module_of,
+    new_anchor,
+)
 from agent_magics.session.rebuilding import Rebuilt
 
 VERSION = 1
@@ -121,6 +126,7 @@ class LedgerWidget(anywidget.AnyWidget):
         self._kinds: set[type[Payload]] = set()
         self._seen = 0
         super().__init__(state=self._state(), anchor=new_anchor())
+        fill_its_place(self)
         answer_while_busy(self)
         self.on_msg(lambda _widget, message, _buffers: self.heard(message))
         self._follower = follower or Follower(session)

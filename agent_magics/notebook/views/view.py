@@ -19,7 +19,7 @@ import traitlets
 
 from agent_magics.notebook.views.delta import state_delta
 from agent_magics.notebook.views.follower import Follower
-from agent_magics.notebook.views.front_end import answer_while_busy, new_anchor
+from agent_magics.notebook.views.front_end import answer_while_busy, fill_its_place, new_anchor
 
 
 class View(anywidget.AnyWidget):
@@ -39,6 +39,7 @@ class View(anywidget.AnyWidget):
         self._number = 0
         self._telling = threading.Lock()
         super().__init__(anchor=new_anchor())
+        fill_its_place(self)
         answer_while_busy(self)
         self.on_msg(lambda _view, message, _buffers: self.hear(message))
         self._follower = follower
