@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -30,10 +28,10 @@ from agent_magics.providers.wire import (
     Endpoint,
     Key,
     Reply,
-    ServerEvent,
     Timeouts,
     Transport,
     host_of,
+    parsed,
     split_address,
 )
 
@@ -44,7 +42,6 @@ API_VERSION = "2023-06-01"
 LEAST_WINDOW = 200_000  # no model of theirs that still answers has less
 MOST_OUTPUT_BY_DEFAULT = 16_000  # fits into what compaction keeps free (16,384)
 LISTING_S = 5.0
-_DRAIN_S = 0.3
 _NONE: frozenset[Concession] = frozenset()
 
 
@@ -179,38 +176,19 @@ class Anthropic:
     ) -> AsyncGenerator[ChatEvent, None]:
         async with aclosing(reply.events()) as events:
             async for event in events:
-                for piece in self._read(event, answer):
+                for piece in self._refusals.read(event, answer, is_error=_is_error):
                     yield piece
                 if answer.is_finished:
                     break
                 if answer.has_begun:
                     reply.silence_s = self.endpoint.timeouts.between_tokens_s
-            if not self.endpoint.is_loopback:  # read to the end, so that the connection is kept
-                with suppress(ProviderError, TimeoutError):
-                    async with asyncio.timeout(_DRAIN_S):
-                        async for _ in events:
-                            pass
-
-    def _read(self, event: ServerEvent, answer: AnthropicAnswer) -> Iterator[ChatEvent]:
-        try:
-            said = json.loads(event.data)
-        except (ValueError, RecursionError):
-            said = None
-        if event.name == "error" or (isinstance(said, dict) and said.get("type") == "error"):
-            raise self._refusals.error(200, said if isinstance(said, dict) else event.data)
-        if isinstance(said, dict):
-            yield from answer.feed(said)
-        else:
-            answer.warn(f"{ANTHROPIC} sent something that is no answer; it was left out.")
+            await reply.drain()
 
     async def _whole(
         self, reply: Reply, answer: AnthropicAnswer
     ) -> AsyncGenerator[ChatEvent, None]:
         body = await reply.read()
-        try:
-            document = json.loads(body)
-        except (ValueError, RecursionError):
-            document = None
+        document = parsed(body)
         if not isinstance(document, dict) or not isinstance(document.get("content"), list):
             raise self._refusals.error(reply.status, body)
         for event in answer.feed_whole(document):
@@ -305,3 +283,7 @@ def anthropic(
 def _with_version(url: str) -> str:
     place = url.rstrip("/")
     return place if place.endswith("/v1") else f"{place}/v1"
+
+
+def _is_error(said: Any) -> bool:
+    return isinstance(said, dict) and said.get("type") == "error"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from agent_magics.core.messages import TokenUsage
 from agent_magics.core.redact import redact
 from agent_magics.providers.faults import error_of, read_fault
 from agent_magics.providers.retry import Retry
-from agent_magics.providers.wire import MAX_ERROR_BYTES, Endpoint, Reply
+from agent_magics.providers.wire import MAX_ERROR_BYTES, Endpoint, Reply, ServerEvent, parsed
 
 FIRST_NOT_OK = 300
 _FIRST_ERROR = 400
@@ -30,6 +30,12 @@ class AnswerInTheMaking(Protocol):
     def usage(self) -> TokenUsage | None:
         """What the server counted so far."""
         ...
+
+
+class Fed(Protocol):
+    def feed(self, said: dict[str, Any], /) -> Iterator[ChatEvent]: ...
+
+    def warn(self, text: str) -> None: ...
 
 
 A = TypeVar("A", bound=AnswerInTheMaking)
@@ -97,6 +103,18 @@ class Refusals:
         error = self.error(reply.status, body)
         error.retry_after_s = reply.retry_after_s
         return error
+
+    def read(
+        self, event: ServerEvent, answer: Fed, *, is_error: Callable[[Any], bool]
+    ) -> Iterator[ChatEvent]:
+        """Feed one event of a stream to its answer; raise the error that it is instead."""
+        said = parsed(event.data)
+        if event.name == "error" or is_error(said):
+            raise self.error(200, event.data)
+        if isinstance(said, dict):
+            yield from answer.feed(said)
+        else:
+            answer.warn(f"{self._endpoint.name} sent something that is no answer; it was left out.")
 
     def error(self, status: int, body: bytes | str | dict[str, Any] | list[Any]) -> ProviderError:
         """Judge an error body, or an error that came in a stream (status 200)."""

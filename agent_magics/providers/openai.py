@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
@@ -26,15 +24,14 @@ from agent_magics.providers.wire import (
     Endpoint,
     Key,
     Reply,
-    ServerEvent,
     Timeouts,
     Transport,
+    parsed,
     split_address,
 )
 
 LARGER = "Give it a larger context window."
 LISTING_S = 5.0
-_DRAIN_S = 0.3
 _FEW_WORDS = 500
 _CUT_RATIO = 0.8
 
@@ -179,36 +176,15 @@ class OpenAICompatible:
                 if event.data.strip() == "[DONE]":
                     answer.finish()
                     break
-                for piece in self._read(event, answer):
+                for piece in self._refusals.read(event, answer, is_error=_is_error):
                     yield piece
                 if answer.has_begun:
                     reply.silence_s = self.endpoint.timeouts.between_tokens_s
-            if not self.endpoint.is_loopback:  # read to the end, so that the connection is kept
-                with suppress(ProviderError, TimeoutError):
-                    async with asyncio.timeout(_DRAIN_S):
-                        async for _ in events:
-                            pass
-
-    def _read(self, event: ServerEvent, answer: Answer) -> Iterator[ChatEvent]:
-        try:
-            chunk = json.loads(event.data)
-        except (ValueError, RecursionError):
-            chunk = None
-        if _is_error(event, chunk):
-            raise self._refusals.error(
-                200, chunk if isinstance(chunk, (dict, list)) else event.data
-            )
-        if isinstance(chunk, dict):
-            yield from answer.feed(chunk)
-        else:
-            answer.warn(f"{self._id} sent something that is no answer; it was left out.")
+            await reply.drain()
 
     async def _whole(self, reply: Reply, answer: Answer) -> AsyncGenerator[ChatEvent, None]:
         body = await reply.read()
-        try:
-            document = json.loads(body)
-        except (ValueError, RecursionError):
-            document = None
+        document = parsed(body)
         if not isinstance(document, dict) or not isinstance(document.get("choices"), list):
             raise self._refusals.error(reply.status, body)
         for event in answer.feed_whole(document):
@@ -289,9 +265,7 @@ class OpenAICompatible:
         return self._elsewhere[url]
 
 
-def _is_error(event: ServerEvent, chunk: Any) -> bool:
-    if event.name == "error":
-        return True
+def _is_error(chunk: Any) -> bool:
     if isinstance(chunk, list):
         return True
     if not isinstance(chunk, dict):

@@ -8,7 +8,7 @@ import logging
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
@@ -26,6 +26,7 @@ MAX_BODY_BYTES = 32_000_000
 MAX_ERROR_BYTES = 200_000
 MAX_STREAM_BYTES = 128_000_000  # 300,000 tokens, each in a chunk of its own, and more
 WRITE_S = 60.0
+_DRAIN_S = 0.3
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Key: TypeAlias = str | Callable[[], str | None] | None
 BodyKind = Literal["events", "json", "page", "empty"]
@@ -47,6 +48,14 @@ class ServerEvent(Value):
 
     name: str
     data: str
+
+
+def parsed(text: str | bytes) -> Any:
+    """Read JSON; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 async def server_events(chunks: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent, None]:
@@ -124,6 +133,18 @@ class Reply:
         async with aclosing(self._all()) as chunks, aclosing(server_events(chunks)) as events:
             async for event in events:
                 yield event
+
+    async def drain(self) -> None:
+        """Read to the end, so that the connection is kept; given up where that takes long.
+
+        Nothing is read of loopback servers, whose connections aren't kept (see `Endpoint`).
+        """
+        if self._endpoint.is_loopback:
+            return
+        with suppress(ProviderError, TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                while await self._next() is not None:
+                    pass
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
         if self._head:
@@ -298,10 +319,7 @@ class Endpoint:
             raise self.silent(within_s) from error
         if not httpx.codes.is_success(reply.status):
             return None
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError):
-            return None
+        return parsed(content)
 
     def failure(self, error: Exception) -> ProviderError:
         """Say what a network error means."""

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -20,7 +21,7 @@ from agent_magics.providers.facts import listed_models, loaded_names, ollama_mod
 from agent_magics.providers.faults import read_fault
 from agent_magics.providers.presets import PRESETS, Preset
 from agent_magics.providers.servers import server as reached
-from agent_magics.providers.wire import MAX_STREAM_BYTES, Timeouts
+from agent_magics.providers.wire import MAX_STREAM_BYTES, Endpoint, Timeouts
 from tests.providers.answers import (
     Gathered,
     answer_of,
@@ -146,6 +147,34 @@ def test_a_server_that_goes_on_after_the_end_is_left() -> None:
         return await asyncio.wait_for(answered(response), 5)
 
     assert asyncio.run(run()).text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_read"), [("models.example", True), ("127.0.0.1", False)], ids=["far", "near"]
+)
+def test_the_rest_is_read_where_the_connection_is_kept(host: str, *, is_read: bool) -> None:
+    """A connection with unread bytes can't be used again; near servers' connections aren't."""
+    was_read = False
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal was_read
+        yield b"data: 1\n\n"
+        yield b"data: 2\n\n"
+        was_read = True
+
+    async def run() -> None:
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body()))
+        endpoint = Endpoint("p", f"https://{host}/v1", transport=transport)
+        async with (
+            endpoint.open("POST", "chat", body={}) as reply,
+            aclosing(reply.events()) as events,
+        ):
+            assert (await anext(events)).data == "1"
+            await reply.drain()
+        await endpoint.aclose()
+
+    asyncio.run(run())
+    assert was_read is is_read
 
 
 @pytest.mark.parametrize("loaded", [5, [5], {"a": 1}, [{"name": []}], None])
