@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
 
 import msgspec
 
@@ -13,8 +11,7 @@ from agent_magics.core.errors import InputValidation
 from agent_magics.core.memories import Memory
 from agent_magics.core.ports import MemoryStorage
 from agent_magics.testing.sessions import NOON, refused
-
-T = TypeVar("T")
+from agent_magics.testing.stores import StoreContract
 
 ODD_QUERIES = (
     "", " ", "\0", "\ud800", '"', '""tea"', "'; DROP TABLE memories; --", "tea AND", "NOT tea",
@@ -45,24 +42,8 @@ def ids(found: Sequence[Memory]) -> list[str]:
     return [each.memory_id for each in found]
 
 
-class MemoryStorageContract:
+class MemoryStorageContract(StoreContract[MemoryStorage]):
     """What every `core.ports.MemoryStorage` must do. Override `make_store`."""
-
-    def make_store(self) -> MemoryStorage:
-        """Make an empty store, not yet open."""
-        raise NotImplementedError
-
-    def run(self, scenario: Callable[[MemoryStorage], Awaitable[T]]) -> T:
-        """Play a scenario on a new store and close it."""
-
-        async def play() -> T:
-            store = self.make_store()
-            try:
-                return await scenario(store)
-            finally:
-                await store.aclose()
-
-        return asyncio.run(play())
 
     # Keeping
 

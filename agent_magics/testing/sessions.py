@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 
 from agent_magics.core.errors import (
     AgentError,
@@ -29,8 +27,7 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import Text, ToolOutput
 from agent_magics.core.ports import Change, Lease, Owner, SessionState, SessionStorage
 from agent_magics.core.slots import Checkpoint, Derived, Focused, Slot, SlotConfig
-
-T = TypeVar("T")
+from agent_magics.testing.stores import StoreContract
 
 NOON = datetime(2030, 5, 17, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -89,24 +86,8 @@ async def refused(kind: type[AgentError], work: Awaitable[object]) -> str:
     raise AssertionError(f"{kind.__name__} was not raised")
 
 
-class SessionStorageContract:
+class SessionStorageContract(StoreContract[SessionStorage]):
     """What every `core.ports.SessionStorage` must do. Override `make_store`."""
-
-    def make_store(self) -> SessionStorage:
-        """Make an empty store, not yet open."""
-        raise NotImplementedError
-
-    def run(self, scenario: Callable[[SessionStorage], Awaitable[T]]) -> T:
-        """Play a scenario on a new store and close it."""
-
-        async def play() -> T:
-            store = self.make_store()
-            try:
-                return await scenario(store)
-            finally:
-                await store.aclose()
-
-        return asyncio.run(play())
 
     # Opening and closing
 
