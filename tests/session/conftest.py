@@ -15,6 +15,7 @@ from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
+from agent_magics.session.loop import SessionLoop
 from agent_magics.session.session import Session
 
 T = TypeVar("T")
@@ -74,6 +75,14 @@ class Bench:
             await agent.shutdown()
         for store in self._stores:
             await store.aclose()
+
+
+@pytest.fixture
+def loop() -> Iterator[SessionLoop]:
+    """A loop of the test's own."""
+    made = SessionLoop()
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.events import Metadata
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import text_of
-from agent_magics.core.turns import Completed, TurnOutcome, TurnPayload
+from agent_magics.core.turns import Completed, TurnOutcome
 from agent_magics.ledger.transient_memories import TransientMemoryStore
 from agent_magics.session.session import Session
 
@@ -59,16 +59,18 @@ def asked(bench: Bench) -> list[str]:
     ]
 
 
-async def told(session: Session, prompt: str, **where: Any) -> tuple[list[TurnPayload], Any]:
-    """Run a turn; give its events and its outcome."""
-    turn = await session.send_message(prompt, **where)
-    events = [event.payload async for event in turn]
-    return events, await turn.join()
-
-
 def checkpoints(session: Session) -> list[dict[str, Any]]:
     events = (event.payload for event in session._desk.mirror.events)
     return [e.value for e in events if isinstance(e, Metadata) and e.key == "memory_checkpoint"]
+
+
+async def left_unread(bench: Bench) -> TransientMemoryStore:
+    """Give the memories of a session "s" that was closed by force with one turn unread."""
+    store = TransientMemoryStore()
+    session = await bench.session("a", memories=store, session_id="s")
+    await session.submit_turn("I like tea.")
+    await session.close(force=True)
+    return store
 
 
 async def kept(storage: TransientMemoryStore, namespace: str = "default") -> dict[str, Memory]:

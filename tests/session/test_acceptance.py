@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import CompactError
 from agent_magics.core.turns import Completed, ContextCompacted, Failed
 from agent_magics.session.session import Session
+from tests.session.filling import SUMMARY
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 LONG = "They talked about the price of trains in May, at length. " * 22
 SMALL = {"context_limit": 4_000, "compaction": CompactionConfig(reserve_tokens=2_000)}
 OVERFLOW = {"error": {"kind": "overflow"}}

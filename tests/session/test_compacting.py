@@ -24,22 +24,18 @@ from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from tests.session.filling import SUMMARY, summary
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 LONG = "They talked about the price of trains in May, at length. " * 20
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 KEEP_LITTLE = {"compaction": CompactionConfig(keep_recent_tokens=50)}
 
 
 def spoken(message: Message) -> str:
     assert isinstance(message, User)
     return text_of(message.content)
-
-
-def summary(text: str = SUMMARY, **more: Any) -> dict[str, Any]:
-    return {"text": text, "purpose": "compaction", **more}
 
 
 async def long_session(bench: Bench, *steps: Any, turns: int = 4, **how: Any) -> Session:

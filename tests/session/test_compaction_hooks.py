@@ -11,7 +11,9 @@ from agent_magics.core.errors import CompactError, PluginAborted
 from agent_magics.core.hooks import Abort, BeforeCompact, HookPayload
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.session.plugins import PluginBase
-from tests.session.test_fitting import LONG, SMALL, filled, overflow, shown, summary
+from tests.session.filling import summary
+from tests.session.telling import overflow, told
+from tests.session.test_fitting import LONG, SMALL, filled
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -36,7 +38,7 @@ def test_an_automatic_compaction_that_is_refused_is_left_out(bench: Bench) -> No
 
     async def scene() -> None:
         session = await filled(bench, "fine", plugins=(keeper,))
-        events, outcome = await shown(session, LONG)
+        events, outcome = await told(session, LONG)
         assert isinstance(outcome, Completed)
         assert outcome.reply.text == "fine"
         (warning,) = [event.text for event in events if isinstance(event, TurnWarning)]
@@ -87,7 +89,7 @@ def test_an_overflow_that_may_not_be_compacted_ends_the_turn(bench: Bench) -> No
         for _ in range(2):
             await session.submit_turn(LONG)
         sent = len(bench.provider.requests)
-        _, outcome = await shown(session, "q")
+        _, outcome = await told(session, "q")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, CompactError)
         assert "keeper: an audit runs" in outcome.error.message
@@ -106,7 +108,7 @@ def test_older_turns_are_not_left_out_against_a_plugin(bench: Bench) -> None:
         session = await filled(bench, "never", turns=7, plugins=(keeper,), **_unlimited())
         await session.configure_slot("default", context_limit=2_000)
         sent = len(bench.provider.requests)
-        _, outcome = await shown(session, "q")
+        _, outcome = await told(session, "q")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, CompactError)
         assert len(keeper.asked) == 1
@@ -132,7 +134,7 @@ def test_one_recovery_asks_once(bench: Bench) -> None:
         )
         for _ in range(2):
             await session.submit_turn(LONG)
-        events, outcome = await shown(session, "q")
+        events, outcome = await told(session, "q")
         assert isinstance(outcome, Completed), outcome
         assert [e.degraded for e in events if isinstance(e, ContextCompacted)] == [True]
         assert len(keeper.asked) == 1

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.context.budget import PARTS, ContextInfo
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import Usage
@@ -16,15 +15,13 @@ from agent_magics.core.slots import ContextBudget, DeriveStrategy, Focused
 from agent_magics.core.turns import Completed, ContextCompacted
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.filling import summary
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 LONG = "They talked about the price of trains in May, at length. " * 22  # about 290 tokens
-SUMMARY = {
-    "text": "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS),
-    "purpose": "compaction",
-}
+SUMMARY = summary()
 
 
 @tool

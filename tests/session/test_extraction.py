@@ -20,9 +20,10 @@ from tests.session.extracting import (
     contents,
     create,
     kept,
+    left_unread,
     operations,
-    told,
 )
+from tests.session.telling import told
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -131,10 +132,7 @@ def test_a_forced_close_leaves_it_to_the_next_opening(bench: Bench) -> None:
     """Nothing is asked on the way out; the next first turn reads it before it asks, and says so."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
-        session = await bench.session("a", memories=store, session_id="s")
-        await session.submit_turn("I like tea.")
-        await session.close(force=True)
+        store = await left_unread(bench)
         assert asked(bench) == []
         again = await bench.resumed("s", "b", operations(create()), "c", memories=store)
         assert asked(bench) == []  # opening asks nothing (D 43)
@@ -157,10 +155,7 @@ def test_a_session_that_was_only_looked_at_reads_nothing(bench: Bench) -> None:
     """Opened and closed without a question, it leaves what was left to the next first turn."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
-        session = await bench.session("a", memories=store, session_id="s")
-        await session.submit_turn("I like tea.")
-        await session.close(force=True)
+        store = await left_unread(bench)
         again = await bench.resumed("s", operations(), memories=store)
         await again.close()
         assert bench.provider.requests == []
@@ -172,14 +167,11 @@ def test_a_stretch_that_is_being_read_is_not_read_again(bench: Bench) -> None:
     """A turn that ends in another slot meanwhile waits for its own time."""
 
     async def scene() -> None:
-        store, reached = TransientMemoryStore(), Reached(operations(delay_s=0.2))
-        session = await bench.session("a", memories=store, session_id="s")
-        await session.create_slot("other")
-        await session.submit_turn("I like tea.")
-        await session.close(force=True)
+        store, reached = await left_unread(bench), Reached(operations(delay_s=0.2))
         again = await bench.resumed(
             "s", reached, *"bcdef", memories=store, memory_checkpoint_interval=1
         )
+        await again.create_slot("other")
         first = await again.send_message("first")
         await reached.wait()
         await again.submit_turn("meanwhile", slot="other")

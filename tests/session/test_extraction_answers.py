@@ -25,10 +25,11 @@ from tests.session.extracting import (
     contents,
     create,
     kept,
+    left_unread,
     operations,
-    told,
     warned,
 )
+from tests.session.telling import told
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -289,11 +290,7 @@ def test_a_stop_while_an_old_stretch_is_read_stops_the_turn(bench: Bench) -> Non
     """The prompt is recorded, and that it was stopped."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
-        session = await bench.session("a", memories=store, session_id="s")
-        await session.submit_turn("before")
-        await session.close(force=True)
-        reached = Reached(operations(delay_s=5))
+        store, reached = await left_unread(bench), Reached(operations(delay_s=5))
         again = await bench.resumed("s", reached, "b", memories=store)
         turn = await again.send_message("hello")
         await reached.wait()

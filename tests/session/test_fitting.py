@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.context.degrade import OMITTED
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget, NothingHelped, TurnBusy
@@ -16,21 +15,14 @@ from agent_magics.core.messages import Message, ToolResult, text_of
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.filling import SUMMARY, summary
+from tests.session.telling import overflow, told
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 LONG = "They talked about the price of trains in May, at length. " * 22  # about 310 tokens
 SMALL = {"context_limit": 4_000, "compaction": CompactionConfig(reserve_tokens=2_000)}
-
-
-def summary(text: str = SUMMARY, **more: Any) -> dict[str, Any]:
-    return {"text": text, "purpose": "compaction", **more}
-
-
-def overflow(**told: Any) -> dict[str, Any]:
-    return {"error": {"kind": "overflow", **told}}
 
 
 def texts(request: ChatRequest) -> list[str]:
@@ -51,12 +43,6 @@ async def filled(bench: Bench, *steps: Any, turns: int = 3, **how: Any) -> Sessi
     return session
 
 
-async def shown(session: Session, prompt: str) -> tuple[list[Any], Any]:
-    turn = await session.send_message(prompt)
-    events = [event.payload async for event in turn]
-    return events, await turn.join()
-
-
 @pytest.mark.req("C4", "C14", "inv5", "inv9", "C20.2", "C20.10")
 def test_the_trigger_compacts_before_the_request(bench: Bench) -> None:
     """One summary, told before the answer; the request has it and the whole new prompt."""
@@ -64,7 +50,7 @@ def test_the_trigger_compacts_before_the_request(bench: Bench) -> None:
     async def scene() -> None:
         session = await filled(bench, summary(), "fine")
         prompt = LONG + "and now?"
-        events, outcome = await shown(session, prompt)
+        events, outcome = await told(session, prompt)
         assert isinstance(outcome, Completed)
         compacted = [e for e in events if isinstance(e, ContextCompacted)]
         assert [(e.reason, e.degraded) for e in compacted] == [("auto", False)]
@@ -97,7 +83,7 @@ def test_the_trigger_can_be_turned_off(bench: Bench, how: dict[str, Any]) -> Non
         )
         if slot:
             await session.configure_slot("default", **slot)
-        _, outcome = await shown(session, LONG)
+        _, outcome = await told(session, LONG)
         assert outcome.reply.text == "fine"
         assert session.context_info().checkpoint_id is None
         assert (await session.compact()).checkpoint_id is not None
@@ -111,17 +97,17 @@ def test_a_failed_summary_under_the_window_goes_on_with_a_warning(bench: Bench) 
 
     async def scene() -> None:
         session = await filled(bench, summary("I can't."), "fine", "again", summary(), "third")
-        events, outcome = await shown(session, LONG)
+        events, outcome = await told(session, LONG)
         assert isinstance(outcome, Completed)
         warnings = [e.text for e in events if isinstance(e, TurnWarning)]
         assert any("was not compacted" in text for text in warnings)
         assert outcome.warnings == tuple(warnings)
         assert session.context_info().checkpoint_id is None
-        _, outcome = await shown(session, "short")
+        _, outcome = await told(session, "short")
         assert outcome.reply.text == "again"
         asked = [r for r in bench.provider.requests if r.purpose == "compaction"]
         assert len(asked) == 1
-        _, outcome = await shown(session, LONG)
+        _, outcome = await told(session, LONG)
         assert outcome.reply.text == "third"
         assert session.context_info().checkpoint_id is not None
 
@@ -142,7 +128,7 @@ def test_over_the_window_old_turns_are_left_out_before_sending(bench: Bench) -> 
             session_id="s",
             compaction=CompactionConfig(reserve_tokens=200),
         )
-        events, outcome = await shown(session, LONG * 2)
+        events, outcome = await told(session, LONG * 2)
         assert isinstance(outcome, Completed)
         assert [e.degraded for e in events if isinstance(e, ContextCompacted)] == [True]
         info = session.context_info()
@@ -168,7 +154,7 @@ def test_a_prompt_that_can_not_fit_is_named(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await bench.session("a", context_limit=500)
-        _, outcome = await shown(session, LONG * 4)
+        _, outcome = await told(session, LONG * 4)
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, FixedContextExceedsBudget)
         assert "user_input 1," in outcome.error.message
@@ -186,7 +172,7 @@ def test_an_overflow_teaches_the_window_and_is_answered_once_more(bench: Bench) 
         session = await filled(
             bench, overflow(window=1_500, used=1_900), summary(), "fine", context_limit=None
         )
-        events, outcome = await shown(session, "and?")
+        events, outcome = await told(session, "and?")
         assert isinstance(outcome, Completed)
         assert outcome.reply.text == "fine"
         assert [e.reason for e in events if isinstance(e, ContextCompacted)] == ["overflow"]
@@ -205,7 +191,7 @@ def test_an_overflow_is_recovered_without_a_summary_too(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await filled(bench, overflow(), summary(""), "fine")
-        events, outcome = await shown(session, "and?")
+        events, outcome = await told(session, "and?")
         assert isinstance(outcome, Completed)
         assert [e.degraded for e in events if isinstance(e, ContextCompacted)] == [True]
 
@@ -218,7 +204,7 @@ def test_a_second_overflow_ends_the_turn_with_a_diagnosis(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await filled(bench, overflow(), summary(), overflow(), "next")
-        _, outcome = await shown(session, "and?")
+        _, outcome = await told(session, "and?")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, NothingHelped)
         assert "history" in outcome.error.message
@@ -235,7 +221,7 @@ def test_turns_that_weigh_less_than_the_note_of_them_stay(bench: Bench) -> None:
     async def scene() -> None:
         session = await bench.session("hello", overflow(), "next")
         await session.submit_turn("hi")
-        _, outcome = await shown(session, "and?")
+        _, outcome = await told(session, "and?")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, NothingHelped)
         assert [r.purpose for r in bench.provider.requests] == ["turn", "turn"]
@@ -259,7 +245,7 @@ def test_after_a_tool_ran_only_the_copy_is_trimmed(bench: Bench) -> None:
         session = await filled(
             bench, {"calls": [{"name": "look"}]}, overflow(window=1_200), "fine", tools=[look]
         )
-        events, outcome = await shown(session, "look")
+        events, outcome = await told(session, "look")
         assert isinstance(outcome, Completed)
         assert len(ran) == 1
         assert not any(isinstance(e, ContextCompacted) for e in events)

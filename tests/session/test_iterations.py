@@ -10,24 +10,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.context.tokens import count_message, count_tools
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget, NothingHelped
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.core.ports import Tool
-from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnOutcome, TurnWarning
+from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 from tests.context.strict import assert_strict
+from tests.session.filling import SUMMARY
+from tests.session.telling import overflow, told
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 WORDS = "They talked about the price of trains in May, at length. "
 LONG = WORDS * 22  # about 310 tokens
 SMALL: dict[str, Any] = {
@@ -76,12 +76,6 @@ def prompts_of(request: ChatRequest) -> list[str]:
     return [text_of(m.content) for m in request.messages if isinstance(m, User)]
 
 
-async def shown(session: Session, prompt: str) -> tuple[list[Any], TurnOutcome]:
-    turn = await session.send_message(prompt)
-    events = [event.payload async for event in turn]
-    return events, await turn.join()
-
-
 def warnings_of(events: list[Any]) -> list[str]:
     return [event.text for event in events if isinstance(event, TurnWarning)]
 
@@ -106,7 +100,7 @@ def test_a_running_turn_larger_than_the_window_goes_on(bench: Bench) -> None:
         prompt = f"look at everything {LONG}"
         session = await bench.session("hello", *looks(14), "done", tools=[looking.tool()], **SMALL)
         await session.submit_turn("hi")
-        events, outcome = await shown(session, prompt)
+        events, outcome = await told(session, prompt)
         assert isinstance(outcome, Completed)
         assert outcome.reply.text == "done"
         assert looking.ran == list(range(14))
@@ -158,7 +152,7 @@ def test_after_a_giant_turn_a_checkpoint_begins_at_an_iteration(
     async def scene() -> None:
         session = await giant_turn(bench, step, "fine", session_id="s")
         giant = session.turns()[-1]
-        events, outcome = await shown(session, "and now?")
+        events, outcome = await told(session, "and now?")
         assert isinstance(outcome, Completed)
         assert outcome.reply.text == "fine"
         compacted = [event for event in events if isinstance(event, ContextCompacted)]
@@ -242,7 +236,7 @@ def test_a_whole_turn_that_fits_is_not_cut(bench: Bench) -> None:
             await session.submit_turn(f"{LONG} prompt {n}")
             await session.configure_slot("default", compact=False)
         await session.configure_slot("default", compact=True)
-        events, _ = await shown(session, LONG * 2)
+        events, _ = await told(session, LONG * 2)
         (compacted,) = [event for event in events if isinstance(event, ContextCompacted)]
         assert not compacted.is_turn_cut
         assert bench.provider.requests[-1].messages[2].seq == session.turns()[-2].first_seq
@@ -252,18 +246,18 @@ def test_a_whole_turn_that_fits_is_not_cut(bench: Bench) -> None:
 
 @pytest.mark.req("C15", "dec35", "dec10")
 @pytest.mark.parametrize(
-    "told", [{"window": 2_500, "used": 2_800}, {}], ids=["window told", "nothing told"]
+    "facts", [{"window": 2_500, "used": 2_800}, {}], ids=["window told", "nothing told"]
 )
 def test_a_server_that_refuses_in_a_giant_turn_gets_a_shorter_request(
-    bench: Bench, told: dict[str, int]
+    bench: Bench, facts: dict[str, int]
 ) -> None:
     """After tools ran: one more request, without the oldest calls; no tool runs twice."""
     looking = Looking()
-    refused = {"error": {"kind": "overflow", **told}}
+    refused = overflow(**facts)
 
     async def scene() -> None:
         session = await bench.session(*looks(8), refused, "done", tools=[looking.tool()])
-        events, outcome = await shown(session, "look at everything")
+        events, outcome = await told(session, "look at everything")
         assert isinstance(outcome, Completed)
         assert looking.ran == list(range(8))
         assert [ITERATIONS_LEFT_OUT in text for text in warnings_of(events)] == [True]
@@ -302,13 +296,13 @@ def test_what_can_not_shrink_in_a_turn_is_named(bench: Bench) -> None:
         session = await bench.session(
             *looks(1, LONG * 15), WROTE, "fine", tools=[Looking().tool()], **SMALL
         )
-        _, outcome = await shown(session, "look")
+        _, outcome = await told(session, "look")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, NothingHelped)
         assert "history 4," in outcome.error.message
         assert "larger window" in outcome.error.message
         assert len(turn_requests(bench.provider)) == 1
-        events, outcome = await shown(session, "and now?")
+        events, outcome = await told(session, "and now?")
         assert isinstance(outcome, Completed)
         assert [e.degraded for e in events if isinstance(e, ContextCompacted)] == [False]
         assert prompts_of(turn_requests(bench.provider)[-1])[-1] == "and now?"
@@ -323,7 +317,7 @@ def test_a_refused_request_that_can_not_shrink_is_not_sent_twice(bench: Bench) -
 
     async def scene() -> None:
         session = await bench.session({"error": {"kind": "overflow"}}, "next")
-        _, outcome = await shown(session, "hello")
+        _, outcome = await told(session, "hello")
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, NothingHelped)
         assert "system" in outcome.error.message
@@ -351,7 +345,7 @@ def test_a_summary_gives_way_to_a_large_prompt(bench: Bench) -> None:
         await session.configure_slot("default", compact=False)
         await session.compact()
         prompt = WORDS * 125
-        events, outcome = await shown(session, prompt)
+        events, outcome = await told(session, prompt)
         assert isinstance(outcome, Completed)
         sent = bench.provider.requests[-1]
         assert weight_of(sent) <= 2_000
@@ -431,7 +425,7 @@ def test_any_turn_ends_in_a_bounded_number_of_requests(
     async def scene(session: Session, ran: list[int]) -> None:
         for text in (f"first {WORDS * prompt}", "second"):
             before, refused = len(turn_requests(server)), server.refused
-            _, outcome = await shown(session, text)
+            _, outcome = await told(session, text)
             sent = turn_requests(server)[before:]
             assert all(text in prompts_of(request) for request in sent)
             assert server.refused - refused <= len(sent) / 2 + 1

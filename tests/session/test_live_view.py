@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import AgentError
@@ -18,11 +17,11 @@ from agent_magics.core.slots import DeriveStrategy, Focused, Full
 from agent_magics.core.turns import TextChunk
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.filling import SUMMARY
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-SUMMARY = "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS)
 LONG = "They talked about the price of trains in May, at length. " * 12
 KEEP_LITTLE = CompactionConfig(keep_recent_tokens=50)
 OPERATIONS = st.lists(

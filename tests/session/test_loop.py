@@ -12,27 +12,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from agent_magics.core.errors import AgentError, AgentShutdown
 from agent_magics.session.loop import SessionLoop, background_loop, hop_iter, hops, run
+from tests.session.looping import PATIENCE_S, thread_name
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
-PATIENCE_S = 5.0
-
-
-@pytest.fixture
-def loop() -> Iterator[SessionLoop]:
-    """A loop of the test's own."""
-    made = SessionLoop()
-    yield made
-    made.close()
-
-
-async def thread_name() -> str:
-    return threading.current_thread().name
 
 
 async def failing() -> None:

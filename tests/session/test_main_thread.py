@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from agent_magics.core.errors import AgentError, Interrupted
 from agent_magics.session.loop import SessionLoop
 from agent_magics.session.main_thread import MainThread
-
-WHO = contextvars.ContextVar("WHO", default="nobody")
-PATIENCE_S = 5.0
-
-
-@pytest.fixture
-def loop() -> Iterator[SessionLoop]:
-    """A loop of the test's own."""
-    made = SessionLoop()
-    yield made
-    made.close()
-
-
-async def thread_name() -> str:
-    return threading.current_thread().name
-
-
-async def failing() -> None:
-    raise KeyError("gone")
+from tests.session.looping import PATIENCE_S, thread_name
 
 
 def interrupt_in(seconds: float, *, times: int = 1, apart: float = 0.2) -> threading.Thread:

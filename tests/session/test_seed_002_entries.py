@@ -29,6 +29,7 @@ from tests.session.filling import (
     summary,
     texts,
 )
+from tests.session.telling import overflow
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 BROKEN = (
     "CREATE TRIGGER broken BEFORE INSERT ON checkpoints BEGIN SELECT RAISE(ABORT, 'no room'); END"
 )
-
-
-def overflow(**told: Any) -> dict[str, Any]:
-    return {"error": {"kind": "overflow", **told}}
 
 
 async def watched(session: Session, prompt: str) -> tuple[list[ContextCompacted], TurnOutcome]:

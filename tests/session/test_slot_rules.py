@@ -15,7 +15,7 @@ from agent_magics.core.errors import (
     SlotNotFound,
     SlotReadonly,
 )
-from agent_magics.core.messages import Assistant, Message, System, Text, ToolResult, User, text_of
+from agent_magics.core.messages import Assistant, Text, ToolResult, User
 from agent_magics.core.slots import (
     Derived,
     DeriveStrategy,
@@ -27,28 +27,11 @@ from agent_magics.core.slots import (
 )
 from agent_magics.core.turns import ToolStarted
 from agent_magics.session import listing
-from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.telling import said, talk
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
-
-
-def said(messages: tuple[Message, ...]) -> list[str]:
-    """Give the text of each message."""
-    texts = []
-    for message in messages:
-        match message:
-            case User(content=content) | Assistant(content=content):
-                texts.append(text_of(content))
-            case ToolResult(content=text) | System(text=text):
-                texts.append(text)
-    return texts
-
-
-async def talk(session: Session, *prompts: str, slot: str | None = None) -> None:
-    for prompt in prompts:
-        await session.submit_turn(prompt, slot=slot)
 
 
 # Beyond the seed's names

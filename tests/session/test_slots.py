@@ -12,7 +12,7 @@ from agent_magics.core.errors import (
     SlotProtected,
     SlotReadonly,
 )
-from agent_magics.core.messages import Assistant, Message, System, ToolResult, User, text_of
+from agent_magics.core.messages import User
 from agent_magics.core.slots import (
     Derived,
     DeriveStrategy,
@@ -21,27 +21,10 @@ from agent_magics.core.slots import (
     Readonly,
     SlotConfig,
 )
-from agent_magics.session.session import Session
+from tests.session.telling import said, talk
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
-
-
-def said(messages: tuple[Message, ...]) -> list[str]:
-    """Give the text of each message."""
-    texts = []
-    for message in messages:
-        match message:
-            case User(content=content) | Assistant(content=content):
-                texts.append(text_of(content))
-            case ToolResult(content=text) | System(text=text):
-                texts.append(text)
-    return texts
-
-
-async def talk(session: Session, *prompts: str, slot: str | None = None) -> None:
-    for prompt in prompts:
-        await session.submit_turn(prompt, slot=slot)
 
 
 # Seed 000 § 10.2

@@ -13,7 +13,6 @@ from agent_magics.core.events import (
     SystemMessage,
     ToolAnswered,
     ToolCalled,
-    kind_of,
 )
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
 from agent_magics.core.turns import (
@@ -26,23 +25,12 @@ from agent_magics.core.turns import (
     TurnCancelled,
 )
 from agent_magics.session.running import CancelToken
-from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 from tests.session.approving import ended
+from tests.session.telling import events_of, kinds
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
-
-SLOW = {"text": "one two three four five", "chunk_delay_s": 0.05}
-
-
-def kinds(session: Session) -> list[str]:
-    return [kind_of(event.payload) for event in session.history()]
-
-
-async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
-    turn = await session.send_message(prompt, **how)
-    return [event.payload async for event in turn]
 
 
 @tool

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_magics.core.turns import Completed
-from tests.session.extracting import told, warned
+from tests.session.extracting import warned
 from tests.session.filling import LONG, SUMMARY, asked_for_summaries, filled, summary
+from tests.session.telling import told
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

@@ -21,7 +21,6 @@ from agent_magics.core.errors import (
 from agent_magics.core.events import (
     AssistantMessage,
     UserMessage,
-    kind_of,
 )
 from agent_magics.core.messages import Image, User, text_of
 from agent_magics.core.turns import (
@@ -33,21 +32,10 @@ from agent_magics.core.turns import (
     TurnStarted,
 )
 from agent_magics.session.running import CancelToken
-from agent_magics.session.session import Session
+from tests.session.telling import SLOW, events_of, kinds
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
-
-SLOW = {"text": "one two three four five", "chunk_delay_s": 0.05}
-
-
-def kinds(session: Session) -> list[str]:
-    return [kind_of(event.payload) for event in session.history()]
-
-
-async def events_of(session: Session, prompt: str, **how: Any) -> list[Any]:
-    turn = await session.send_message(prompt, **how)
-    return [event.payload async for event in turn]
 
 
 @pytest.mark.req("E2")

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.config import CompactionConfig
 from agent_magics.session.session import Session
+from tests.session.filling import asked_for_summaries, summary
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-SUMMARY = {
-    "text": "\n".join(f"## {heading}\nShort." for heading in SUMMARY_HEADINGS),
-    "purpose": "compaction",
-}
+SUMMARY = summary()
 LONG = "They talked about the price of trains in May, at length. " * 22  # about 310 tokens
 SMALL: dict[str, Any] = {
     "context_limit": 4_000,
@@ -40,10 +37,6 @@ async def undone(bench: Bench, *steps: Any) -> Session:
     return session
 
 
-def summaries(bench: Bench) -> int:
-    return [request.purpose for request in bench.provider.requests].count("compaction")
-
-
 @pytest.mark.req("dec37", "N5")
 def test_an_undone_compaction_holds_the_trigger(bench: Bench) -> None:
     """The raw history is sent; after a turn that fits, the trigger acts again."""
@@ -51,12 +44,12 @@ def test_an_undone_compaction_holds_the_trigger(bench: Bench) -> None:
     async def scene() -> None:
         session = await undone(bench, "two", "fits", *[LONG] * 3, SUMMARY, "three")
         await session.submit_turn("next")
-        assert summaries(bench) == 1
+        assert asked_for_summaries(bench) == 1
         await session.rewind(to_seq=session.turns()[0].last_seq)
         await session.submit_turn("fits")
         for _ in range(3):
             await session.submit_turn(LONG)
-        assert summaries(bench) == 2
+        assert asked_for_summaries(bench) == 2
 
     asyncio.run(scene())
 
@@ -76,7 +69,7 @@ def test_the_hold_outlives_a_restart(bench: Bench, turns: int) -> None:
         session = await bench.resumed("s", "over", "fits", *[LONG] * 3, SUMMARY, "over", **SMALL)
         assert session._desk.mirror.held == held
         await session.submit_turn(LONG)
-        assert summaries(bench) == 0
+        assert asked_for_summaries(bench) == 0
         await session.rewind(to_seq=session.turns()[0].last_seq)
         await session.submit_turn("fits")
         assert session._desk.mirror.held == set()
@@ -85,7 +78,7 @@ def test_the_hold_outlives_a_restart(bench: Bench, turns: int) -> None:
         assert session._desk.mirror.held == set()
         for _ in range(4):
             await session.submit_turn(LONG)
-        assert summaries(bench) == 1
+        assert asked_for_summaries(bench) == 1
 
     asyncio.run(scene())
 
@@ -98,7 +91,7 @@ def test_an_overflow_ends_the_hold(bench: Bench) -> None:
     async def scene() -> None:
         session = await undone(bench, refused, SUMMARY, "fine")
         await session.submit_turn("next")
-        assert summaries(bench) == 2
+        assert asked_for_summaries(bench) == 2
         assert session.context_info().checkpoint_id is not None
         assert session._desk.mirror.held == set()
 
@@ -112,9 +105,9 @@ def test_a_request_over_the_window_ends_the_hold(bench: Bench) -> None:
     async def scene() -> None:
         session = await undone(bench, LONG, SUMMARY, "fine")
         await session.submit_turn(LONG)
-        assert summaries(bench) == 1
+        assert asked_for_summaries(bench) == 1
         await session.submit_turn(LONG * 5)
-        assert summaries(bench) == 2
+        assert asked_for_summaries(bench) == 2
         assert session.context_info().degraded is False
 
     asyncio.run(scene())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +11,6 @@ from agent_magics.core.turns import TextChunk
 from agent_magics.notebook.views.state import BudgetState, budget_now
 from agent_magics.providers.scripted import Step
 from tests.session.conftest import Bench
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    asyncio.run(made.aclose())
-
 
 SMALL = CompactionConfig(keep_recent_tokens=300)
 

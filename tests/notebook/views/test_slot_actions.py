@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +11,6 @@ from agent_magics.core.slots import Focused
 from agent_magics.notebook.views.slot_actions import Notice, act, read_action
 from agent_magics.session.session import Session
 from tests.session.conftest import Bench
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    asyncio.run(made.aclose())
 
 
 async def did(session: Session, **message: Any) -> Notice:
