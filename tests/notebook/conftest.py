@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -24,6 +25,15 @@ def shell() -> Iterator[Any]:
     yield shell
     atexit.unregister(shell.atexit_operations)  # it would collect garbage once a test
     Shells.clear_instance()
+
+
+@pytest.fixture
+def outputs(shell: Any) -> list[dict[str, Any]]:
+    """What the front end gets, in order."""
+    publisher = CapturingDisplayPublisher()  # type: ignore[no-untyped-call]
+    publisher.outputs = []
+    shell.display_pub = publisher
+    return publisher.outputs
 
 
 class Notebook:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import queue
 import sys
 import time
@@ -133,6 +135,38 @@ class Kernel:
                 self.client.get_iopub_msg(timeout=0.1)
             except queue.Empty:
                 return
+
+
+def own_environment(folder: Path) -> dict[str, str]:
+    """Make an environment with a ledger and a profile in a folder.
+
+    Without a word of pytest: under it ipykernel leaves the file descriptors alone.
+    """
+    environ = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return {
+        **environ,
+        "AGENT_MAGICS_STORE": str(folder / "ledger.db"),
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+
+
+def say(one: Kernel, folder: Path, *steps: Any) -> str:
+    """Let a scripted model say this next, in a slot of its own; give the slot's name."""
+    script = folder / f"script{time.monotonic_ns()}.yaml"
+    script.write_text(json.dumps({"steps": steps}))
+    one.ok(f"%config AgentMagics.model = 'scripted:{script}'\n%slot new {script.stem} --switch")
+    return script.stem
+
+
+@contextmanager
+def loaded(folder: Path) -> Iterator[Kernel]:
+    """Run a kernel with the extension, at work in a folder below this one."""
+    work = folder / "work"
+    work.mkdir()
+    with kernel(own_environment(folder)) as one:
+        one.ok(f"import os, json, time\nos.chdir({str(work)!r})\nimport agent_magics")
+        one.ok("%load_ext agent_magics")
+        yield one
 
 
 @contextmanager

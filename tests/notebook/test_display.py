@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
 
 from agent_magics.core.errors import StorageError
 from agent_magics.core.messages import TokenUsage, ToolOutput
@@ -45,15 +44,6 @@ REPLY = Reply(
     context_tokens=3_000,
     context_window=100_000,
 )
-
-
-@pytest.fixture
-def outputs(shell: Any) -> list[dict[str, Any]]:
-    """What the front end gets, in order."""
-    publisher = CapturingDisplayPublisher()  # type: ignore[no-untyped-call]
-    publisher.outputs = []
-    shell.display_pub = publisher
-    return publisher.outputs
 
 
 def event(payload: TurnPayload) -> AgentEvent:

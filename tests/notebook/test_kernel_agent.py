@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebook.kernels import Cell, Kernel, kernel
+from tests.notebook.kernels import Cell, Kernel, loaded, say
 
 pytestmark = [pytest.mark.slow, pytest.mark.req("N8")]
 
@@ -43,16 +42,10 @@ class Asked:
     def __init__(self, one: Kernel, folder: Path) -> None:
         self.one = one
         self.folder = folder
-        self._count = 0
 
-    def say(self, *steps: Any) -> None:
-        """Let the model say this next, in a slot of its own."""
-        self._count += 1
-        script = self.folder / f"script{self._count}.yaml"
-        script.write_text(json.dumps({"steps": steps}))
-        self.one.ok(
-            f"%config AgentMagics.model = 'scripted:{script}'\n%slot new s{self._count} --switch"
-        )
+    def say(self, *steps: Any) -> str:
+        """Let the model say this next, in a slot of its own; give the slot's name."""
+        return say(self.one, self.folder, *steps)
 
     def results(self) -> list[str]:
         """What the model was told of its calls in the last turn."""
@@ -62,17 +55,8 @@ class Asked:
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     folder = tmp_path_factory.mktemp("asked")
-    work = folder / "work"
-    work.mkdir()
-    environ = {
-        # under pytest ipykernel leaves the file descriptors alone
-        **{name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
-        "AGENT_MAGICS_STORE": str(folder / "ledger.db"),
-        "IPYTHONDIR": str(folder / "ipython"),
-    }
-    with kernel(environ) as one:
-        one.ok(f"import os, json, time\nos.chdir({str(work)!r})\nn = 41\nimport agent_magics")
-        one.ok("%load_ext agent_magics")
+    with loaded(folder) as one:
+        one.ok("n = 41")
         yield Asked(one, folder)
 
 
@@ -84,7 +68,7 @@ def shown(cell: Cell) -> list[str]:
 @pytest.mark.req("N2", "dec55")
 def test_code_runs_once_it_is_approved(asked: Asked) -> None:
     """The question shows the code; what it prints and shows stands in order with the words."""
-    asked.say(run(PLOT), "It is 42.")
+    slot = asked.say(run(PLOT), "It is 42.")
     message_id = asked.one.start("%agent What is next?")
     assert asked.one.asked() == "run it?  [y]es  [n]o  [e]dit  [a]lways here  "
     asked.one.client.input("y")
@@ -92,7 +76,7 @@ def test_code_runs_once_it_is_approved(asked: Asked) -> None:
     assert cell.status == "ok"
     words, question, line, printed, figure, value, answer = shown(cell)
     assert words == "Let me see."
-    assert question == "The agent in s1 wants to run in your kernel:\n" + "".join(
+    assert question == f"The agent in {slot} wants to run in your kernel:\n" + "".join(
         f"    {each}\n" for each in PLOT.splitlines()
     )
     assert line.startswith("run_python(\"print('hi') ⏎ display(")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from tests.notebook.kernels import Cell, Kernel, kernel
+from tests.notebook.kernels import Cell, Kernel, kernel, own_environment
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +28,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     script = tmp_path / "script.yaml"
     steps: list[Any] = [f"answer {number}" for number in range(1, 40)]
     script.write_text(json.dumps({"steps": steps}))
-    return {
-        **os.environ,
-        "AGENT_MAGICS_MODEL": f"scripted:{script}",
-        "AGENT_MAGICS_STORE": str(tmp_path / "ledger.db"),
-        "IPYTHONDIR": str(tmp_path / "ipython"),
-    }
+    return {**own_environment(tmp_path), "AGENT_MAGICS_MODEL": f"scripted:{script}"}
 
 
 def seen(one: Kernel, slot: str | None = None) -> list[str]:

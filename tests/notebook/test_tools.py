@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from agent_magics import tool
 from agent_magics.notebook.tools import tools_in
 from agent_magics.session.gate import REFUSED
-from tests.notebook.kernels import Kernel, kernel
+from tests.notebook.kernels import Kernel, kernel, own_environment
 
 
 def named(name: str, *, mutating: bool = False) -> Any:
@@ -80,12 +79,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     steps += [calls("slow"), "Good."]
     script = tmp_path / "script.yaml"
     script.write_text(json.dumps({"steps": steps}))
-    return {
-        **os.environ,
-        "AGENT_MAGICS_MODEL": f"scripted:{script}",
-        "AGENT_MAGICS_STORE": str(tmp_path / "ledger.db"),
-        "IPYTHONDIR": str(tmp_path / "ipython"),
-    }
+    return {**own_environment(tmp_path), "AGENT_MAGICS_MODEL": f"scripted:{script}"}
 
 
 def results(one: Kernel) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebook.kernels import PATIENCE_S, Kernel, kernel
+from tests.notebook.kernels import PATIENCE_S, Kernel, loaded, say
 
 pytestmark = [pytest.mark.slow, pytest.mark.req("W4")]
 
@@ -35,11 +34,7 @@ class Page:
 
     def let_say(self, *steps: Any) -> None:
         """Let the model say this next, in a slot of its own."""
-        script = self._folder / f"script{time.monotonic_ns()}.yaml"
-        script.write_text(json.dumps({"steps": steps}))
-        self.one.ok(
-            f"%config AgentMagics.model = 'scripted:{script}'\n%slot new {script.stem} --switch"
-        )
+        say(self.one, self._folder, *steps)
 
     def start(self, code: str) -> str:
         """Begin a cell and find the place that its turn grows in."""
@@ -99,16 +94,7 @@ class Page:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A kernel with the extension and a model that can be slow."""
     folder = tmp_path_factory.mktemp("buttons")
-    work = folder / "work"
-    work.mkdir()
-    environ = {
-        **{name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
-        "AGENT_MAGICS_STORE": str(folder / "ledger.db"),
-        "IPYTHONDIR": str(folder / "ipython"),
-    }
-    with kernel(environ) as one:
-        one.ok(f"import os, json, time\nos.chdir({str(work)!r})\nimport agent_magics")
-        one.ok("%load_ext agent_magics")
+    with loaded(folder) as one:
         made = Page(one, folder)
         made.let_say("ready")
         message_id = one.start("%agent hi")

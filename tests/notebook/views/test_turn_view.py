@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.messages import ToolOutput
@@ -114,15 +113,6 @@ async def _until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not holds():  # noqa: ASYNC110 - nothing tells when
             await asyncio.sleep(0.005)
-
-
-@pytest.fixture
-def outputs(shell: Any) -> list[dict[str, Any]]:
-    """What the front end gets, in order."""
-    publisher = CapturingDisplayPublisher()  # type: ignore[no-untyped-call]
-    publisher.outputs = []
-    shell.display_pub = publisher
-    return publisher.outputs
 
 
 @pytest.fixture
