@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +30,7 @@ _WANTS = {
     "write_file": ("to write a file", "write it?", "content"),
 }
 _EDIT = "line to change, +3 to add below line 3, -3 to drop it, empty when done: "
+_CELL: ContextVar[str] = ContextVar("cell", default="")  # that a turn was begun in
 Read = Callable[[str], str]
 Write = Callable[[str], None]
 
@@ -47,12 +49,14 @@ class StdinApprover:
         self._announce: Callable[[], None] = lambda: None
         # We may have been loaded by a cell that asks next.
         is_in_cell = cast("Any", shell).displayhook.exec_result is not None
-        self._running = request_id() if is_in_cell else None
+        self._running: str | None = None
+        if is_in_cell:
+            self._note_cell()
 
     def cell_begins(self, info: Any) -> None:
         """Note the cell that runs; a tool's code is none."""
         if getattr(info, "store_history", False):
-            self._running = request_id()
+            self._note_cell()
 
     def cell_ends(self, result: Any) -> None:
         """Note that it has ended."""
@@ -64,8 +68,19 @@ class StdinApprover:
         return await self._on_main.call(lambda: self._ask_here(request))
 
     def _ask_here(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        is_here = self._running == request_id() and somebody_there() and input_is_ours()
+        is_here = self._is_cells_own() and somebody_there() and input_is_ours()
         return Question(request).answer(self._read, self._write) if is_here else None
+
+    def _note_cell(self) -> None:
+        self._running = request_id()
+        _CELL.set(self._running)
+
+    def _is_cells_own(self) -> bool:
+        """Tell whether the turn that asks was begun by the cell that runs.
+
+        ipykernel 7 tells each context its own request; older ones tell all of them the last.
+        """
+        return self._running == request_id() and _CELL.get() in {"", self._running}
 
     def _read(self, prompt: str) -> str:
         kernel = self._kernel
