@@ -23,7 +23,9 @@ _NEEDED = (
     "shell_channel_thread_main",
     "comm_manager",
     "kernel_info",
-    "_publish_status",
+    "iopub_socket",
+    "_shell_parent",
+    "_topic",
 )
 _log = logging.getLogger("agent_magics.notebook")
 
@@ -46,7 +48,7 @@ class NewPages:
         that is answered says that the kernel is idle.
         """
         if self._is_known and background_loop().main.is_waited_on:
-            self._kernel._publish_status("busy", "shell")  # noqa: SLF001 - see above
+            self._tell("busy")
 
     def close(self) -> None:
         """Let the kernel receive as it did."""
@@ -95,11 +97,23 @@ class NewPages:
 
     @contextmanager
     def _busy(self, request: Any) -> Iterator[None]:
-        """Tell the page when its request is done; the cell goes on, and the kernel is busy."""
-        publish = self._kernel._publish_status  # noqa: SLF001 - see above
-        publish("busy", "shell", request)
+        """Tell the page when its request is done; the cell goes on, and the kernel is busy.
+
+        What is sent meanwhile answers the request: ipykernel 7.0 finds none on this thread.
+        """
+        answered = self._kernel._shell_parent  # noqa: SLF001 - see above
+        self._tell("busy", request)
+        token = answered.set(request)
         try:
             yield
         finally:
-            publish("idle", "shell", request)
-            publish("busy", "shell")
+            answered.reset(token)
+            self._tell("idle", request)
+            self._tell("busy")
+
+    def _tell(self, state: str, request: Any = None) -> None:
+        """Publish how the kernel is, as it does; it would look for a request of this thread."""
+        kernel = self._kernel
+        ident = kernel._topic("status")  # noqa: SLF001 - see above
+        content = {"execution_state": state}
+        kernel.session.send(kernel.iopub_socket, "status", content, parent=request, ident=ident)
