@@ -7,11 +7,14 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 QUICKSTART := notebooks/01_quickstart.ipynb
+OLDER := $(patsubst tests/versions/%.txt,%,$(wildcard tests/versions/*.txt))
+OLDER_TOOLS := hypothesis nbclient pytest
+OLDER_PYTHON ?= $(or $(shell python3.11 -c 'import sys; print(sys.executable)' 2>/dev/null),$(PYTHON))
 NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo test test-fast check format bench weights browser node servers labextension dist clean
+.PHONY: help lab demo test test-fast check format bench weights browser node servers older labextension dist clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,7 +25,7 @@ lab: $(VENV)/.lab weights ## Set up, check the quickstart once, open JupyterLab 
 demo: $(VENV)/.lab weights ## Run the main job in the terminal and show the conversation
 	@$(BIN)/agent-magics demo
 
-test: node check weights browser servers ## Set up and run every test: linters, browser, notebooks, package
+test: node check older weights browser servers ## Set up and run every test: linters, browser, notebooks, package
 	$(PYTEST) -m browser tests/browser
 	$(PYTEST) -m "not browser" $(NBVAL) --req-report notebooks tests
 
@@ -56,6 +59,10 @@ node: ## Find Node, or install it where that is ours to do
 
 servers: $(VENV)-servers/.done ## Install what tests talk to and nobody here wrote; tests are skipped without
 
+older: $(OLDER:%=$(VENV)-%/.done) ## Test what leans on IPython's and ipykernel's inside with older versions
+	@for each in $(OLDER); do test ! -f "$(VENV)-$$each/.done" || { echo "With $$each:"; \
+		"$(VENV)-$$each/bin/python" -m pytest -m inside tests/notebook -W "ignore:Deprecated in traitlets:DeprecationWarning" || exit 1; }; done
+
 labextension: $(VENV)/.test ## Build the JupyterLab extension anew and link it
 	cd labextension && PATH="$(abspath $(BIN)):$$PATH" jlpm install && PATH="$(abspath $(BIN)):$$PATH" jlpm build
 	@mkdir -p $(VENV)/share/jupyter/labextensions
@@ -88,6 +95,17 @@ $(VENV)-servers/.done:
 	@{ "$(PYTHON)" -m venv "$(VENV)-servers" && \
 		"$(VENV)-servers/bin/python" -m pip install --quiet "litellm[proxy]>=1.100,<1.101" "fakellm>=0.3.5,<0.4" && \
 		touch $@; } || echo "They can't be installed here; their tests are skipped."
+
+PRINT_DEPENDENCIES := import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')
+
+# Older versions of what notebooks run on, each set in an environment of its own; the package comes from the tree.
+$(OLDER:%=$(VENV)-%/.done): $(VENV)-%/.done: tests/versions/%.txt pyproject.toml
+	@echo "Installing $* into $(VENV)-$* (half a minute the first time) ..."
+	@{ "$(OLDER_PYTHON)" -m venv "$(VENV)-$*" && \
+		"$(VENV)-$*/bin/python" -c "$(PRINT_DEPENDENCIES)" > "$(VENV)-$*/dependencies.txt" && \
+		"$(VENV)-$*/bin/python" -m pip install --quiet --constraint $< \
+			--requirement "$(VENV)-$*/dependencies.txt" $(OLDER_TOOLS) && \
+		touch $@; } || echo "$* can't be installed here; its tests are left out."
 
 $(VENV)/.package: | $(VENV)/.lab
 	@touch $@

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -52,6 +53,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist as built from the tree."""
     return build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+
+
+def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> None:
+    """`make older` pins the lower bounds that the package declares."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    allowed = dict(each.split(">=") for each in project["dependencies"])
+    lines = (ROOT / "tests" / "versions" / "oldest.txt").read_text("utf-8").split()
+    pinned = dict(line.split("==") for line in lines)
+    assert pinned.keys() >= {"ipykernel", "ipython", "ipywidgets", "anywidget"}
+    shortened = {name: pinned[name].removesuffix(".0") for name in pinned}
+    assert shortened == {name: allowed[name].removesuffix(".0") for name in pinned}
 
 
 def contents(wheel: Path) -> dict[str, int]:

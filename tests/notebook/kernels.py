@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from jupyter_client.manager import KernelManager
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_S = 60.0
+IPYKERNEL = int(version("ipykernel").split(".")[0])
 
 
 class Cell:

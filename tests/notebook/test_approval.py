@@ -12,7 +12,7 @@ from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.notebook.approval import CHOICES, Question, edited_text
 from tests.notebook.test_terminal import Terminal
 
-pytestmark = pytest.mark.req("N8", "dec55")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "dec55")]
 
 CODE = "df = load()\ndf.plot()"
 

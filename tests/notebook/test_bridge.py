@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,14 @@ from agent_magics.notebook.host import (
     notebook_path,
     somebody_there,
 )
-from tests.notebook.kernels import ROOT, Kernel, kernel
+from tests.notebook.kernels import IPYKERNEL, ROOT, Kernel, kernel
 
 SETUP = """
 import asyncio, signal, sys, threading, time
 from agent_magics.notebook.bridge import *
 from agent_magics.notebook.kernel_run import run_user_code
+
+pytestmark = pytest.mark.inside
 shell = get_ipython()
 bridge = Bridge(shell)
 steps = []
@@ -259,7 +260,7 @@ def test_code_of_a_tool_runs_between_cells(jupyter: Kernel) -> None:
 
 
 @pytest.mark.skipif(
-    int(version("ipykernel").split(".")[0]) < 7,
+    IPYKERNEL < 7,
     reason="older kernels keep the running cell in one global",
 )
 @pytest.mark.req("N2")

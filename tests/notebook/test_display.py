@@ -31,7 +31,7 @@ from agent_magics.core.turns import (
 from agent_magics.notebook.display import AnswerDisplay, footer, summarised
 from agent_magics.notebook.page import Page, Terminal, detail_of, interval_s
 
-pytestmark = pytest.mark.req("N2")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N2")]
 
 REPLY = Reply(
     text="Hello *you*",

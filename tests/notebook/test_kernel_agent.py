@@ -12,7 +12,7 @@ import pytest
 
 from tests.notebook.kernels import Cell, Kernel, loaded, say
 
-pytestmark = [pytest.mark.slow, pytest.mark.req("N8")]
+pytestmark = [pytest.mark.inside, pytest.mark.slow, pytest.mark.req("N8")]
 
 PLOT = (
     "print('hi')\ndisplay({'text/plain': '<Figure>', 'image/png': 'iVBORw0KGgo='}, raw=True)\nn + 1"

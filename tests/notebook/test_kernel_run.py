@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import ExecutionResult
 
 from agent_magics.notebook.kernel_run import EXIT_NOTE, Tee, run_on_private_loop, run_user_code
 
-pytestmark = pytest.mark.req("N8")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 
 
 def test_prints_are_kept_and_written_through(

@@ -47,6 +47,7 @@ CELLS = {
 }
 
 
+@pytest.mark.inside
 @pytest.mark.req("N9", "dec51", "dec52", "dec46")
 def test_restart_and_run_all_gives_the_same_view(environ: dict[str, str]) -> None:
     """The kernel's id finds the session; each cell's turn takes the place of its earlier one."""
@@ -126,6 +127,7 @@ def test_a_failed_cell_stops_what_is_queued(environ: dict[str, str]) -> None:
         assert failed.text == ""
 
 
+@pytest.mark.inside
 @pytest.mark.req("N7", "dec11")
 def test_the_interrupt_button_keeps_what_was_said(environ: dict[str, str], tmp_path: Path) -> None:
     """The cell's end says so where the footer would be; asking again goes on from there."""

@@ -17,7 +17,7 @@ from agent_magics.notebook.outputs import making_way
 from agent_magics.notebook.page import Line, Page, Terminal
 from agent_magics.session.loop import background_loop
 
-pytestmark = pytest.mark.req("N8", "N2")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "N2")]
 
 
 class Cell:

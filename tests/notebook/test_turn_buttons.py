@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.notebook.kernels import PATIENCE_S, Kernel, loaded, say
+from tests.notebook.kernels import IPYKERNEL, PATIENCE_S, Kernel, loaded, say
 
-pytestmark = [pytest.mark.slow, pytest.mark.req("W4")]
+pytestmark = [pytest.mark.inside, pytest.mark.slow, pytest.mark.req("W4")]
 
 CAUSE = "print(agent_magics.current().history()[-1].payload.cause)"
 PLACE = re.compile(r"am-turn--(\w+)")
@@ -93,6 +93,8 @@ class Page:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A kernel with the extension and a model that can be slow."""
+    if IPYKERNEL < 7:
+        pytest.skip("this ipykernel has no subshells")
     folder = tmp_path_factory.mktemp("buttons")
     with loaded(folder) as one:
         made = Page(one, folder)

@@ -12,7 +12,7 @@ import pytest
 from agent_magics.notebook.kernel_tools.reach import Reach
 from tests.notebook.kernel_tools.calling import Kernel
 
-pytestmark = pytest.mark.req("N8")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 
 
 @pytest.fixture

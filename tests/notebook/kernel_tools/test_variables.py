@@ -13,7 +13,7 @@ from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.sharing import Share
 from tests.notebook.kernel_tools.calling import Kernel
 
-pytestmark = pytest.mark.req("N8")
+pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 
 CELL = """
 import os, enum

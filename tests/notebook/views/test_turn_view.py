@@ -32,7 +32,7 @@ from agent_magics.notebook.views.turn_view import KEPT_TURNS, DrawnTurn, TurnVie
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.running import RunningTurn
 
-pytestmark = pytest.mark.req("W4")
+pytestmark = [pytest.mark.inside, pytest.mark.req("W4")]
 
 REPLY = Reply(text="Hello", seq=7, slot_id="default", turn_id="t1", model="gpt-x")
 SHARE = ContextShare(used=1, window=10, threshold=8)

@@ -23,6 +23,8 @@ from agent_magics.session.compacting import CompactionOutcome
 from tests.dataframes.ledgers import state_of
 from tests.notebook.test_text import Churn
 
+pytestmark = pytest.mark.inside
+
 
 class Session(Churn):
     """A session with the listeners, the log and the changes that views ask for."""
