@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.tools.dispatch import Answered, Dispatcher
 from agent_magics.tools.schema import tool
+from benchmarks.clock import timed_waiting
 from benchmarks.floor import Floor
 from benchmarks.table import Row
 from benchmarks.trace import ANSWER, QUESTION, turn
@@ -77,8 +78,8 @@ async def _calls(what: str, *, each: int) -> Row:
 
     ours, floor = [], []
     for _ in range(CALLS // each):
-        ours.append(await _timed(dispatch) / each)
-        floor.append(await _timed(bare) / each)
+        ours.append(await timed_waiting(dispatch) / each)
+        floor.append(await timed_waiting(bare) / each)
     return Row(what=what, ours_ms=ours, floor="the tool in a task with a time-out", floor_ms=floor)
 
 
@@ -100,7 +101,7 @@ async def _turns(path: Path, *, calls: int) -> Row:
     await session.submit_turn(QUESTION)  # the first one titles the session
     ours, raw = [], []
     for number in range(TURNS):
-        ours.append(await _timed(lambda: session.submit_turn(QUESTION)))
+        ours.append(await timed_waiting(lambda: session.submit_turn(QUESTION)))
         raw.append(_written(floor, number, calls))
     await agent.shutdown()
     await store.aclose()
@@ -128,10 +129,4 @@ def _written(floor: Floor, number: int, calls: int) -> float:
             output = ToolOutput(content=f"row {name}")
             floor.commit([ToolAnswered(call_id=name, tool_name="look", output=output)])
     floor.commit(said)
-    return (time.perf_counter() - begin) * 1_000
-
-
-async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    begin = time.perf_counter()
-    await work()
     return (time.perf_counter() - begin) * 1_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_magics.core.config import AgentConfig
@@ -12,6 +10,7 @@ from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from benchmarks.clock import timed_waiting
 from benchmarks.table import Row
 from benchmarks.trace import QUESTION
 
@@ -47,8 +46,8 @@ async def _fan(path: Path, count: int) -> Row:
     await session.fan_out(QUESTION, names)  # the first one titles the session
     ours, floor = [], []
     for _ in range(ROUNDS):
-        ours.append(await _timed(lambda: session.fan_out(QUESTION, names)))
-        floor.append(await _timed(lambda: _alone(session, names[-1])))
+        ours.append(await timed_waiting(lambda: session.fan_out(QUESTION, names)))
+        floor.append(await timed_waiting(lambda: _alone(session, names[-1])))
     await agent.shutdown()
     await store.aclose()
     return Row(
@@ -58,9 +57,3 @@ async def _fan(path: Path, count: int) -> Row:
 
 async def _alone(session: Session, slot: str) -> None:
     await session.submit_turn(QUESTION, slot=slot)
-
-
-async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    begin = time.perf_counter()
-    await work()
-    return (time.perf_counter() - begin) * 1_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from agent_magics.context.view import View
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import SPOKEN, LedgerEvent
 from agent_magics.core.slots import Checkpoint, Full, SlotConfig
+from benchmarks.clock import timed
 from benchmarks.table import Row
 from benchmarks.trace import turns
 
@@ -34,17 +33,17 @@ def rows(folder: Path) -> list[Row]:
     ours, floor, plans, walks = [], [], [], []
     for _ in range(ROUNDS):
         ours.append(
-            _timed(lambda: project(whole, mode=Full(), checkpoint=checkpoint, tail_only=True))
+            timed(lambda: project(whole, mode=Full(), checkpoint=checkpoint, tail_only=True))
         )
-        floor.append(_timed(lambda: project(tail, mode=Full(), checkpoint=None, tail_only=True)))
+        floor.append(timed(lambda: project(tail, mode=Full(), checkpoint=None, tail_only=True)))
         plans.append(
-            _timed(
+            timed(
                 lambda: plan_compaction(
                     planned, slot_id="a", mode=Full(), checkpoint=None, limits=limits
                 )
             )
         )
-        walks.append(_timed(lambda: project(planned, mode=Full(), checkpoint=None)))
+        walks.append(timed(lambda: project(planned, mode=Full(), checkpoint=None)))
     return [
         Row(
             what=f"project {LONG:,} turns behind a checkpoint",
@@ -99,9 +98,3 @@ def _checkpoint(first_retained_seq: int) -> Checkpoint:
         degraded=False,
         created_at=NOW,
     )
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return (time.perf_counter() - begin) * 1000

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from agent_magics.notebook.views.state import session_state
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
+from benchmarks.clock import timed
 from benchmarks.filled import fill
 from benchmarks.table import Row
 
@@ -77,11 +76,11 @@ def _measured(session: Session) -> Measured:
     made, deltas, wholes, answers = [], [], [], []
     before = session_state(session)
     for _ in range(ROUNDS):
-        made.append(_timed(lambda: session_state(session)))
+        made.append(timed(lambda: session_state(session)))
         after = _grown(before)
-        deltas.append(_timed(lambda: _encoded(state_delta(before, after))))  # noqa: B023 - called at once
-        wholes.append(_timed(lambda: _encoded(after)))  # noqa: B023 - called at once
-        answers.append(_timed(lambda: answers_of(session, "slot-1")))
+        deltas.append(timed(lambda: _encoded(state_delta(before, after))))  # noqa: B023 - called at once
+        wholes.append(timed(lambda: _encoded(after)))  # noqa: B023 - called at once
+        answers.append(timed(lambda: answers_of(session, "slot-1")))
     sizes = len(_encoded(state_delta(before, after))), len(_encoded(after))
     return made, deltas, wholes, sizes, answers
 
@@ -96,9 +95,3 @@ def _grown(state: dict[str, Any]) -> dict[str, Any]:
 
 def _encoded(state: object) -> bytes:
     return msgspec.json.encode(state)
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return (time.perf_counter() - begin) * 1_000

@@ -50,18 +50,13 @@ def event_rows(state: SessionState) -> Iterable[Row]:
 
 def usage_rows(state: SessionState) -> Iterable[Row]:
     """Make a row of each request, in order (decision 42)."""
-    names = {slot.uid: slot.slot_id for slot in state.slots}
     places = Places(state)
     for event in state.events:
         spent = event.payload
         if not isinstance(spent, Usage):
             continue
         yield {
-            "session_id": state.row.session_id,
-            "session": state.row.title,
-            "slot": names.get(event.slot_uid or ""),
-            "turn_id": event.turn_id,
-            "turn_index": places.index_of(event.turn_id),
+            **places.columns(event.slot_uid, event.turn_id),
             "seq": event.seq,
             "created_at": event.created_at,
             "purpose": spent.purpose,

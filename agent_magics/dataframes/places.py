@@ -9,6 +9,7 @@ from agent_magics.core.events import Clear, LedgerEvent, Rewind, UserMessage
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import lineage
+from agent_magics.dataframes.columns import Row
 
 
 class _Start(Value):
@@ -23,6 +24,7 @@ class Places:
 
     def __init__(self, state: SessionState) -> None:
         slots = {slot.uid: slot for slot in state.slots}
+        self._session, self._slots = state.row, slots
         moves = _moves(state.events)
         self._places: dict[str, tuple[int, bool]] = {}
         for uid in moves:
@@ -45,6 +47,17 @@ class Places:
         """Give a turn's number in its slot; None for what is no turn, or never began."""
         place = self._places.get(turn_id or "")
         return None if place is None else place[0]
+
+    def columns(self, slot_uid: str | None, turn_id: str | None) -> Row:
+        """Give the columns that say where a row belongs."""
+        slot = self._slots.get(slot_uid or "")
+        return {
+            "session_id": self._session.session_id,
+            "session": self._session.title,
+            "slot": None if slot is None else slot.slot_id,
+            "turn_id": turn_id,
+            "turn_index": self.index_of(turn_id),
+        }
 
     def is_in_view(self, turn_id: str | None) -> bool:
         """Tell whether the turn's slot still shows it; never in a deleted slot."""

@@ -105,7 +105,6 @@ class _Turn:
 
 def turn_rows(state: SessionState) -> Iterable[Row]:
     """Make a row of each turn, in the order they began."""
-    names = {slot.uid: slot.slot_id for slot in state.slots}
     places = Places(state)
     for turn in _turns(state.events):
         if turn.started is None:
@@ -115,11 +114,7 @@ def turn_rows(state: SessionState) -> Iterable[Row]:
         if state.running is not None and turn.turn_id not in state.running:
             turn.outcome = turn.outcome or "interrupted"  # its process ended before a word came
         yield {
-            "session_id": state.row.session_id,
-            "session": state.row.title,
-            "slot": names.get(turn.slot_uid or ""),
-            "turn_id": turn.turn_id,
-            "turn_index": places.index_of(turn.turn_id),
+            **places.columns(turn.slot_uid, turn.turn_id),
             "started_at": turn.started.created_at,
             "ended_at": None if turn.outcome is None else turn.ended_at,
             "seconds": turn.seconds,
@@ -139,7 +134,6 @@ def turn_rows(state: SessionState) -> Iterable[Row]:
 
 def call_rows(state: SessionState) -> Iterable[Row]:
     """Make a row of each tool call, in the order they were made, with what came of it."""
-    names = {slot.uid: slot.slot_id for slot in state.slots}
     places = Places(state)
     answers = _answers(state.events)
     words = {
@@ -153,11 +147,7 @@ def call_rows(state: SessionState) -> Iterable[Row]:
             continue
         waiting = answers.get((event.turn_id, call.call_id))
         yield {
-            "session_id": state.row.session_id,
-            "session": state.row.title,
-            "slot": names.get(event.slot_uid or ""),
-            "turn_id": event.turn_id,
-            "turn_index": places.index_of(event.turn_id),
+            **places.columns(event.slot_uid, event.turn_id),
             "seq": event.seq,
             "call_id": call.call_id,
             "tool": call.tool_name,

@@ -6,6 +6,7 @@ from agent_magics.core.errors import InputValidation
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.comparison_text import comparison_html, comparison_text
 from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.shapes import counted
 from agent_magics.notebook.showing import show
 from agent_magics.notebook.views.comparison import (
     Answers,
@@ -36,6 +37,6 @@ def _chosen(state: ComparisonState, number: int | None) -> str | None:
         return None
     if number > len(state.prompts):
         shared = len(state.prompts)
-        noun = f"{shared} prompt{'' if shared == 1 else 's'}"
-        raise InputValidation(f"These slots share {noun}; there is no number {number}.")
+        told = counted(shared, "prompt")
+        raise InputValidation(f"These slots share {told}; there is no number {number}.")
     return state.prompts[number - 1].id

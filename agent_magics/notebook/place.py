@@ -9,6 +9,7 @@ from agent_magics.core.messages import Value
 from agent_magics.ledger.peek import Peek, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.bridge import kernel_id, notebook_path, somebody_there
+from agent_magics.notebook.shapes import counted
 from agent_magics.settings import Settings
 
 
@@ -48,9 +49,5 @@ def session_line(settings: Settings, found: Peek | None) -> str:
     name = found.title or found.session_id
     if found.is_held:
         return f'session "{name}" open in another kernel: %sessions take {quoted(found.name)}'
-    counts = f"{_counted(found.slots, 'slot')}, {_counted(found.turns, 'turn')}"
+    counts = f"{counted(found.slots, 'slot')}, {counted(found.turns, 'turn')}"
     return f'session "{name}" resumed: {counts}, in {found.current_slot}'
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

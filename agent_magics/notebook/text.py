@@ -23,6 +23,7 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.notebook.html_table import html_table
+from agent_magics.notebook.shapes import counted
 from agent_magics.notebook.views.state import BudgetState, SlotState
 
 BAR_CELLS = 16
@@ -40,8 +41,8 @@ def slots_text(slots: Sequence[SlotState]) -> str:
     """List slots as a tree, one a line, the current one marked with a star."""
     rows = [(_branch(slots, index), slot) for index, slot in enumerate(slots)]
     names = [f"{branch}{s.id}{' *' if s.is_current else ''}" for branch, s in rows]
-    turns = [_counted(slot.turns, "turn") for slot in slots]
-    tokens = [_counted(slot.tokens, "token") for slot in slots]
+    turns = [counted(slot.turns, "turn") for slot in slots]
+    tokens = [counted(slot.tokens, "token") for slot in slots]
     return "\n".join(
         (
             f"  {name:<{_width(names)}}  {turn:>{_width(turns)}}  {token:>{_width(tokens)}}"
@@ -138,10 +139,6 @@ def _notes(slot: SlotState) -> str:
     if slot.is_running:
         notes.append("running")
     return " · ".join(notes)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _width(cells: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,6 +99,7 @@ THEME = """async (theme) => {
   await window.jupyterapp.commands.execute('apputils:change-theme', {theme});
 }"""
 THEME_MS = 20_000
+WAIT_MS = 30_000
 THEMES = ("JupyterLab Dark", "JupyterLab Light")
 
 
@@ -181,6 +182,24 @@ class Lab:
 def _plain(output: dict[str, Any]) -> str:
     text = output.get("text") or output.get("data", {}).get("text/plain") or ""
     return text if isinstance(text, str) else "".join(text)
+
+
+def wait_for(lab: Lab, selector: str) -> None:
+    """Wait until something is on the page."""
+    lab.do(lab.page.wait_for_selector(selector, timeout=WAIT_MS))
+
+
+def press(lab: Lab, *keys: str) -> None:
+    for key in keys:
+        lab.do(lab.page.keyboard.press(key))
+
+
+def until(holds: Callable[[], bool], seconds: float = WAIT_MS / 1_000) -> bool:
+    """Wait until something holds; tell whether it does."""
+    deadline = time.monotonic() + seconds
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return held
 
 
 @contextmanager

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.lab import RESTART, Lab, lab_page
+from tests.browser.lab import RESTART, Lab, lab_page, until, wait_for
 
 pytestmark = pytest.mark.browser
 
 ANSWER = "Sales grew by **12 %** in March.\n\n```python\nsales.groupby('month').sum()\n```"
 SLOW_S = 6.0
-WAIT_MS = 20_000
 NOW = "import agent_magics; print(agent_magics.current().current_slot)"
 SEEN = (
     "print([''.join(b.text for b in m.content)[:20] for m in agent_magics.current().messages({})])"
@@ -45,17 +44,6 @@ def _answers() -> list[str]:
 
 def tab(slot: str) -> str:
     return f'.am-tabs__tab[data-slot="{slot}"]'
-
-
-def wait_for(lab: Lab, selector: str) -> None:
-    lab.do(lab.page.wait_for_selector(selector, timeout=WAIT_MS))
-
-
-def until(holds: Callable[[], bool], seconds: float = WAIT_MS / 1000) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return held
 
 
 def content(lab: Lab, selector: str) -> str:

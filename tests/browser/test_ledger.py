@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ from agent_magics.core.events import LedgerEvent, UserMessage
 from agent_magics.core.messages import Text
 from agent_magics.ledger.store import SqlStore
 from benchmarks.many import BEGAN, many_events
-from tests.browser.lab import RESTART, THEMES, Lab, lab_page
+from tests.browser.lab import RESTART, THEMES, WAIT_MS, Lab, lab_page, press, until, wait_for
 
 pytestmark = pytest.mark.browser
 
 EVENTS = 100_000
 HUGE = 50_000
-WAIT_MS = 30_000
 SLOW_S = 6.0
 HOSTILE = (
     "<img src=x onerror='window.wasHacked=1'><script>window.wasHacked=1</script>"
@@ -69,17 +68,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield page
 
 
-def wait_for(lab: Lab, selector: str) -> None:
-    lab.do(lab.page.wait_for_selector(selector, timeout=WAIT_MS))
-
-
-def until(holds: Callable[[], bool], seconds: float = WAIT_MS / 1000) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return held
-
-
 def text(lab: Lab, selector: str) -> str:
     return lab.do(lab.page.locator(selector).first.inner_text())
 
@@ -101,11 +89,6 @@ def rows(lab: Lab) -> list[str]:
     }}"""
     found: list[str] = page_says(lab, script)
     return found
-
-
-def press(lab: Lab, *keys: str) -> None:
-    for key in keys:
-        lab.do(lab.page.keyboard.press(key))
 
 
 def choose(lab: Lab, label: str, value: str) -> None:

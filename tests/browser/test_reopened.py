@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lab import READY, RESTART, Lab, lab_page
+from tests.browser.lab import READY, RESTART, WAIT_MS, Lab, lab_page, wait_for
 
 pytestmark = pytest.mark.browser
 
-WAIT_MS = 20_000
 CURRENT = "import agent_magics; print(agent_magics.current().current_slot)"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TABS = ".am-tabs__tab >> visible=true"
@@ -58,10 +57,6 @@ def lab(folder: Path) -> Iterator[Lab]:
         page.run("%context --slot option-a")
         wait_for(page, BOTH_BARS)
         yield page
-
-
-def wait_for(lab: Lab, selector: str) -> None:
-    lab.do(lab.page.wait_for_selector(selector, timeout=WAIT_MS))
 
 
 # Lab takes the boxes of cells away that are out of sight, and then innerText is another text.

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.lab import Lab, lab_page
+from tests.browser.lab import Lab, lab_page, press, wait_for
 
 pytestmark = pytest.mark.browser
 
-WAIT_MS = 20_000
 SLOW_S = 5
 NAMES = (
     "import agent_magics\nprint([s.slot_id for s in agent_magics.current().list_slots()],"
@@ -50,15 +49,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def tab(slot: str) -> str:
     return f'.am-tabs__tab[data-slot="{slot}"]'
-
-
-def wait_for(lab: Lab, selector: str) -> None:
-    lab.do(lab.page.wait_for_selector(selector, timeout=WAIT_MS))
-
-
-def press(lab: Lab, *keys: str) -> None:
-    for key in keys:
-        lab.do(lab.page.keyboard.press(key))
 
 
 def button(lab: Lab, label: str) -> None:
