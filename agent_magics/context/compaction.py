@@ -134,11 +134,28 @@ def summary_request(
     """
     output = min(most_tokens, output_limit_for(window))
     task = _task(instructions, prompt, output)
+    material, record = _material(plan, window, _room(task, window, output))
+    asked = "\n\n".join([task, _made(record), *material])
+    return SummaryRequest(
+        model=model,
+        messages=(System(text=COMPACTION_SYSTEM), User(content=(Text(text=asked),))),
+        params=ModelParams(temperature=SUMMARY_TEMPERATURE, max_tokens=output),
+        purpose="compaction",
+        source=record,
+    )
+
+
+def _room(task: str, window: int, output: int) -> int:
+    """Give the tokens that a window leaves for what is summarised."""
     frame = count_text(COMPACTION_SYSTEM) + count_text(task) + 2 * FRAME_TOKENS + ENVELOPE_TOKENS
-    budget = window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
+    return window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
+
+
+def _material(plan: CompactionPlan, window: int, room: int) -> tuple[list[str], SourceRecord]:
+    """Fit what is summarised into the room for it; tell what it was made of."""
     previous = shield(plan.previous.summary.strip()) if plan.previous else ""
-    earlier = _fitted(previous, budget // 2)
-    source = bounded_source(plan.source, budget - count_text(earlier)) if budget > 0 else None
+    earlier = _fitted(previous, room // 2)
+    source = bounded_source(plan.source, room - count_text(earlier)) if room > 0 else None
     if source is None or (previous and not earlier):
         raise CompactError(
             f"A window of {window:,} tokens is too small to summarise in; set compact_model to a"
@@ -150,20 +167,8 @@ def summary_request(
         shortened=source.shortened,
         is_previous_shortened=earlier != previous,
     )
-    parts = [task, _made(record)]
-    if earlier:
-        parts.append(f"<previous_summary>\n{earlier}\n</previous_summary>")
-    parts.append(f"<conversation>\n{source.text}\n</conversation>")
-    return SummaryRequest(
-        model=model,
-        messages=(
-            System(text=COMPACTION_SYSTEM),
-            User(content=(Text(text="\n\n".join(parts)),)),
-        ),
-        params=ModelParams(temperature=SUMMARY_TEMPERATURE, max_tokens=output),
-        purpose="compaction",
-        source=record,
-    )
+    parts = [f"<previous_summary>\n{earlier}\n</previous_summary>"] if earlier else []
+    return [*parts, f"<conversation>\n{source.text}\n</conversation>"], record
 
 
 def output_limit_for(window: int) -> int:

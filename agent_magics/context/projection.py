@@ -92,15 +92,7 @@ def project(
     A checkpoint inside the running turn leaves what the user said in it where it is (invariant 9).
     """
     bounds = bounds_of(view, checkpoint, focus_seq)
-    fates: dict[int, str] = {}
-    if tail_only and not _is_in_untied_turn(view, bounds.start):
-        tail = grouped(view.events[bisect_left(view.events, bounds.start, key=_seq) :])
-    else:
-        turns = grouped(view.events)
-        tail = tail_of(turns, bounds.start)
-        if not tail_only:
-            fates.update(view.left)
-            fates.update(_fates_before(turns, bounds))
+    tail, fates = _split(view, bounds, tail_only=tail_only)
     tail = _with_prompt(tail, view, bounds.start, running_turn)
     wire = translate(tail, running=running_turn, provider=provider, model=model)
     fates.update(wire.fates)
@@ -121,6 +113,16 @@ def project(
         history_tokens=history_tokens,
         tool_result_tokens=result_tokens,
     )
+
+
+def _split(view: View, bounds: Bounds, *, tail_only: bool) -> tuple[list[Turn], dict[int, str]]:
+    """Give the turns of the raw tail, and the fates of what stands before it."""
+    if tail_only and not _is_in_untied_turn(view, bounds.start):
+        first = bisect_left(view.events, bounds.start, key=_seq)
+        return grouped(view.events[first:]), {}
+    turns = grouped(view.events)
+    fates = {} if tail_only else {**view.left, **_fates_before(turns, bounds)}
+    return tail_of(turns, bounds.start), fates
 
 
 def bounds_of(view: View, checkpoint: Checkpoint | None, focus_seq: int | None = None) -> Bounds:

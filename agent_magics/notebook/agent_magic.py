@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.error import UsageError
 
@@ -29,6 +29,9 @@ from agent_magics.notebook.showing import say
 from agent_magics.notebook.turns import show_behind, show_turn, show_turns
 from agent_magics.session.session import stop, stop_all
 from agent_magics.settings import PROVIDER_IDS
+
+if TYPE_CHECKING:
+    from agent_magics.session.running import RunningTurn
 
 LAST = "agent_last"
 A = TypeVar("A", Answer, Answers)
@@ -117,19 +120,7 @@ def ask(
     `goes_behind` it comes later, while other cells run, and None is given; with nobody there to
     run them it is waited for all the same.
     """
-    if isinstance(seat.session().slot_config(slot).mode, Readonly):
-        raise SlotReadonly(slot or seat.session().current_slot)
-    if model is None:
-        seat.check_model(slot)
-    else:
-        model = seat.whole_model(model)
-    session = seat.session()
-    origin = cell_origin()
-    if origin is not None and seat.again.may_go_back():
-        _go_back(seat, slot)
-    turn = seat.bridge.run(
-        lambda: session.send_message(prompt, slot=slot, model=model, origin=origin), undo=stop
-    )
+    turn = _begun(seat, prompt, slot, model)
     if warning:
         say(warning)
     if goes_behind and somebody_there():
@@ -141,6 +132,24 @@ def ask(
         show_behind(seat, turn, then=keep)
         return None
     return _keep(seat, Answer(show_turn(seat, turn, keeps_going=keeps_going)), out)
+
+
+def _begun(seat: Seat, prompt: UserInput, slot: str | None, model: str | None) -> RunningTurn:
+    """Check what a turn needs, go back to before the cell's last one, and begin it."""
+    session = seat.session()
+    if isinstance(session.slot_config(slot).mode, Readonly):
+        raise SlotReadonly(slot or session.current_slot)
+    if model is None:
+        seat.check_model(slot)
+    else:
+        model = seat.whole_model(model)
+    session = seat.session()  # a model that is found again is another session's default
+    origin = cell_origin()
+    if origin is not None and seat.again.may_go_back():
+        _go_back(seat, slot)
+    return seat.bridge.run(
+        lambda: session.send_message(prompt, slot=slot, model=model, origin=origin), undo=stop
+    )
 
 
 def ask_many(
