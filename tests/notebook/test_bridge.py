@@ -24,12 +24,11 @@ from agent_magics.notebook.host import (
 )
 from tests.notebook.kernels import IPYKERNEL, ROOT, Kernel, kernel
 
+pytestmark = pytest.mark.inside
 SETUP = """
 import asyncio, signal, sys, threading, time
 from agent_magics.notebook.bridge import *
 from agent_magics.notebook.kernel_run import run_user_code
-
-pytestmark = pytest.mark.inside
 shell = get_ipython()
 bridge = Bridge(shell)
 steps = []
