@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from agent_magics.core.messages import Value
@@ -73,14 +74,14 @@ def ledger_text(shown: Shown, *, width: int | None = None) -> str:
 def ledger_html(shown: Shown) -> str:
     """Make a table that needs no script and no style sheet; every value is escaped."""
     keeps = [at for at, name in enumerate(_HEADINGS) if shown.is_exact or at != 1]
-    head = "".join(f"<th>{_HEADINGS[at]}</th>" for at in keeps)
-    rows = []
-    for row in shown.rows:
-        cells = _cells(row, is_exact=shown.is_exact)
-        rows.append("".join(_cell(cells[at]) for at in keeps))
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<p>{escape(shown.head)}</p>{table}"
+
+    def row_of(cells: Sequence[str], tag: str) -> str:
+        made = (f'<{tag} style="{_style(at)}">{escape(cells[at])}</{tag}>' for at in keeps)
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = "".join(row_of(_cells(row, is_exact=shown.is_exact), "td") for row in shown.rows)
+    table = f"<table><thead>{row_of(_HEADINGS, 'th')}</thead><tbody>{body}</tbody></table>"
+    return f"<p>{escape(shown.head)}</p>{table if body else ''}"
 
 
 def _cells(row: Row, *, is_exact: bool) -> Cells:
@@ -99,8 +100,10 @@ def _narrowed(cells: list[Cells]) -> list[Cells]:
     return narrowed
 
 
-def _cell(text: str) -> str:
-    return f'<td style="text-align: left">{escape(text)}</td>'
+def _style(column: int) -> str:
+    """Say how a column stands: JupyterLab aligns to the right; only what happened may wrap."""
+    wraps = column == len(_HEADINGS) - 1
+    return "text-align: left" if wraps else "text-align: left; white-space: nowrap"
 
 
 def _cut(text: str, room: int) -> str:

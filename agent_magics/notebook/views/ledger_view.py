@@ -22,6 +22,7 @@ from agent_magics.core.errors import InputValidation, SlotNotFound
 from agent_magics.core.events import KINDS, Payload
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
+from agent_magics.notebook.host import somebody_there
 from agent_magics.notebook.ledger_lines import Part, parts_of
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, shown_of
@@ -264,7 +265,7 @@ class LedgerExplorer(LedgerWidget):
         with self._reading:
             (state,) = self._session.frames.states()
             self._rows.take(state)
-            return shown_of(self._rows, self._query)
+            return shown_of(self._rows, self._query, is_exact=somebody_there())
 
 
 def _asked(query: object) -> Query | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -11,7 +13,8 @@ from ipykernel.comm import Comm
 
 from agent_magics.context.view import TurnSpan
 from agent_magics.core.errors import AgentError
-from agent_magics.core.events import LedgerEvent
+from agent_magics.core.events import LedgerEvent, UserMessage
+from agent_magics.core.messages import Text
 from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.views.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
@@ -20,7 +23,7 @@ from agent_magics.notebook.views.ledger_view import LedgerExplorer
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compacting import CompactionOutcome
-from tests.dataframes.ledgers import state_of
+from tests.dataframes.ledgers import said, state_of
 from tests.notebook.test_text import Churn
 
 pytestmark = pytest.mark.inside
@@ -89,6 +92,23 @@ def test_a_dashboard_reads_without_a_page() -> None:
         assert view.output_html() in data["text/html"]
         assert repr(view) in data["text/plain"]
         assert str(view.anchor) in data["text/html"]
+
+
+@pytest.mark.req("W3", "T1")
+def test_a_notebook_that_runs_by_itself_saves_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nobody there the ledger's table is the same in each run; it holds times otherwise."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    state = state_of(said(1, "t1", UserMessage(content=(Text(text="How many?"),))))
+
+    class Asked(Session):
+        frames = Frames(lambda: (state,), lambda: ())
+
+    explorer = LedgerExplorer(Asked())
+    assert "How many?" in repr(explorer)
+    table = explorer.output_html()
+    assert "time (UTC)" not in table
+    assert table.count('<th style="text-align: left') == 5
+    assert f"{state.events[0].created_at:%H:%M:%S}" not in repr(explorer)
 
 
 @pytest.mark.req("W5")
