@@ -9,6 +9,9 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def main() -> None:
@@ -21,9 +24,21 @@ def main() -> None:
             os.environ["AGENT_MAGICS_STORE"] = str(Path(folder, f"{path.stem}.db"))
             notebook = nbformat.read(path, as_version=4)
             where = {"metadata": {"path": str(path.parent)}}
-            NotebookClient(notebook, resources=where, record_timing=False).execute()
+            client = NotebookClient(
+                notebook, resources=where, record_timing=False, store_widget_state=False
+            )
+            client.execute()
+            _drop_widgets(notebook)
+            notebook.metadata.pop("widgets", None)
             notebook.metadata["language_info"] = {"name": "python"}
             nbformat.write(notebook, path)
+
+
+def _drop_widgets(notebook: NotebookNode) -> None:
+    """Leave out layouts of widgets: JupyterLab would say "model not found" in their place."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [each for each in cell.outputs if WIDGET not in each.get("data", {})]
 
 
 if __name__ == "__main__":
