@@ -17,6 +17,8 @@ GROWS = """before => {
   const part = document.querySelector('.am-budget__part--answer');
   return part && part.getBoundingClientRect().width > before;
 }"""
+HEIGHT = """part => document.querySelector(`.am-budget__${part}`)
+  .getBoundingClientRect().height"""
 WIDTH = "document.querySelector('.am-budget__part--answer').getBoundingClientRect().width"
 
 
@@ -49,6 +51,8 @@ def test_what_a_compaction_would_free_is_shown(lab: Lab) -> None:
     plan = "import agent_magics\np = agent_magics.current().foreseen_compaction()\n"
     frees = lab.text(f"{plan}print(f'{{p.tokens_before - p.tokens_after:,}}')").strip()
     assert legend.split()[-1] == frees
+    heights = [lab.do(lab.page.evaluate(HEIGHT, part)) for part in ("frees", "swatch--frees")]
+    assert heights == [3, 3]
 
 
 @pytest.mark.req("W2")

@@ -39,6 +39,7 @@ const STYLE = `
 .am-tabs .am-tabs__button, .am-tabs .am-tabs__field { font: inherit; color: inherit; padding: 2px 9px; border-radius: 3px;
   border: 1px solid var(--jp-border-color0, rgba(128, 128, 128, .7)); background: var(--jp-layout-color1, transparent); }
 .am-tabs .am-tabs__field { min-width: 0; max-width: 100%; box-sizing: border-box; }
+.am-tabs input[type="number"].am-tabs__field { width: 6em; }
 .am-tabs .am-tabs__button { cursor: pointer; }
 .am-tabs .am-tabs__button:hover { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); }
 .am-tabs .am-tabs__notice { display: inline; margin: 0; margin-inline-end: 8px; overflow-wrap: anywhere; }
