@@ -14,7 +14,7 @@ NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo test test-fast check format bench weights browser node servers older labextension dist clean
+.PHONY: help lab demo test test-fast check format bench pictures weights browser node servers older labextension dist clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ format: $(VENV)/.test ## Let ruff mend what it can
 
 bench: $(VENV)/.test ## Measure what it costs
 	$(BIN)/python -m benchmarks
+
+pictures: browser ## Take the documentation's pictures anew, in both themes
+	$(BIN)/python -m scripts.pictures
 
 dist: $(VENV)/.test ## Build the wheel and the sdist
 	$(BIN)/python -m hatchling build

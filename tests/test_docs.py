@@ -21,6 +21,9 @@ from agent_magics.providers import scripted
 from agent_magics.session.skill_files import find_skills
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
+PICTURE = re.compile(r"""(?:src|srcset)="([^"]+)"|!\[[^]]*\]\(([^)]+)\)""")
+IMAGE = re.compile(r"<img[^>]*>")
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -143,3 +146,26 @@ def test_every_column_is_documented_with_its_dtype(frame: str) -> None:
     part = page.partition(f"## `{frame}()`")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+\|$", part, re.MULTILINE)
     assert rows == list(COLUMNS[frame].items())
+
+
+def pictures_of(page: Path) -> set[Path]:
+    """The pictures that a page shows, in whichever theme."""
+    named = ("".join(found) for found in PICTURE.findall(page.read_text("utf-8")))
+    return {(page.parent / name).resolve() for name in named}
+
+
+def test_every_picture_is_there_in_both_themes() -> None:
+    """What a page shows exists, light and dark, and nothing else; `make pictures` takes them."""
+    shown = [pictures_of(page) for page in PAGES]
+    for pictures in shown:
+        light = {path for path in pictures if path.stem.endswith("-light")}
+        dark = {path.with_stem(path.stem.replace("-light", "-dark")) for path in light}
+        assert pictures == light | dark
+    assert set().union(*shown) == set((DOCS / "pictures").iterdir())
+
+
+def test_every_picture_is_told_in_words() -> None:
+    """Each has a text for those who don't see it."""
+    images = [tag for page in PAGES for tag in IMAGE.findall(page.read_text("utf-8"))]
+    assert images
+    assert [tag for tag in images if not re.search(r'alt="[^"]{20,}"', tag)] == []

@@ -203,15 +203,20 @@ def until(holds: Callable[[], bool], seconds: float = WAIT_MS / 1_000) -> bool:
 
 
 @contextmanager
-def lab_page(folder: Path, environ: dict[str, str], front_end: FrontEnd = LAB) -> Iterator[Lab]:
-    """Start server and browser and open `work/session.ipynb`; end both afterwards."""
+def lab_page(
+    folder: Path, environ: dict[str, str], front_end: FrontEnd = LAB, *, scale: float = 1
+) -> Iterator[Lab]:
+    """Start server and browser and open `work/session.ipynb`; end both afterwards.
+
+    `scale`: pixels of a picture for one of the page.
+    """
     (folder / "work").mkdir()
     notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     notebook["metadata"] = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     (folder / "work" / "session.ipynb").write_text(json.dumps(notebook))
     with (
         _server(folder, environ, front_end.module) as address,
-        _browser(f"{address}{front_end.page}") as lab,
+        _browser(f"{address}{front_end.page}", scale) as lab,
     ):
         yield lab
 
@@ -253,7 +258,7 @@ def _server(folder: Path, environ: dict[str, str], module: str) -> Iterator[str]
 
 
 @contextmanager
-def _browser(address: str) -> Iterator[Lab]:
+def _browser(address: str, scale: float) -> Iterator[Lab]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -267,7 +272,9 @@ def _browser(address: str) -> Iterator[Lab]:
                 executable_path=_chromium(), args=list(CHROMIUM_FLAGS)
             )
             try:
-                page = await browser.new_page(viewport={"width": 1200, "height": 900})
+                page = await browser.new_page(
+                    viewport={"width": 1200, "height": 900}, device_scale_factor=scale
+                )
                 await page.route("**/*", lambda route: _only_loopback(route, asked))
                 await page.goto(address, timeout=PATIENCE_S * 1000)
                 await page.wait_for_function("window.jupyterapp", timeout=PATIENCE_S * 1000)
