@@ -122,6 +122,22 @@ def test_views_stand_in_a_layout_of_ipywidgets(lab: Lab) -> None:
     lab.shoot("layout", ".widget-vbox")
 
 
+def test_views_share_a_row(lab: Lab) -> None:
+    """Side by side each has its part of the width, also those that take it from their place."""
+    lab.run(
+        f"{IMPORT}import ipywidgets\n"
+        "ipywidgets.HBox([agent_magics.SlotTabs(session), agent_magics.TokenBudget(session),"
+        " agent_magics.LedgerExplorer(session)], layout={'grid_gap': '24px'})"
+    )
+    widths = []
+    for part in (".am-tabs", ".am-budget", ".am-ledger"):
+        shown = f".widget-hbox {part} >> visible=true >> nth=-1"
+        lab.do(lab.page.wait_for_selector(shown, timeout=WAIT_MS))
+        widths.append(lab.do(lab.page.locator(shown).evaluate("node => node.clientWidth")))
+    lab.shoot("row", ".widget-hbox >> visible=true >> nth=-1")
+    assert min(widths) > 200
+
+
 def test_nothing_is_wider_than_a_narrow_cell(lab: Lab) -> None:
     """At 400 px the columns stand one above the other, and nothing sticks out."""
     lab.run("%slot compare option-a option-b")

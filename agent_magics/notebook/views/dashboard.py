@@ -46,7 +46,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         for half in (self.tabs, self.budget):
             half.layout.flex, half.layout.width = "1 1 22em", "auto"
         row = ipywidgets.HBox([self.tabs, self.budget])
-        row.layout.flex_flow = "row wrap"
+        row.layout.flex_flow, row.layout.grid_gap = "row wrap", "8px 24px"
         folds = ipywidgets.Accordion([self.ledger, self.comparison], selected_index=0)
         folds.titles = tuple(_FOLDS)
         super().__init__([row, folds], **layout)
