@@ -79,3 +79,28 @@ def test_run_all_of_the_models_tutorial_twice_asks_its_server_the_same(tmp_path:
                 if source == "server.asked":
                     asked.append(cell.of("execute_result")[0]["data"]["text/plain"])
     assert asked == ["3"] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.req("T1", "dec51")
+def test_run_all_of_the_views_tutorial_twice_shows_the_same(tmp_path: Path) -> None:
+    """Its slots are made anew and its model begins again, in a kernel that runs on."""
+    environ = {
+        **os.environ,
+        "AGENT_MAGICS_STORE": str(tmp_path / "ledger.db"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
+    (path,) = (path for path in NOTEBOOKS if path.stem == "06_widgets")
+    shown = []
+    with kernel(environ) as one:
+        one.ok(f"%cd -q {path.parent}")
+        for _ in range(2):
+            for cell_id, source in code_of(path).items():
+                cell = one.run(source, cell_id=cell_id, allow_stdin=False)
+                assert cell.status == "ok", (source, cell.reply)
+                if source.startswith("%slot"):
+                    shown += [each["data"]["text/plain"] for each in cell.of("display_data")]
+    tabs, compared, *again = shown
+    assert "by-months  1 turn" in tabs
+    assert "by-price · turn 2" in compared
+    assert again == [tabs, compared]
