@@ -222,8 +222,8 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
 
     Settings of a wrong type would break every list of the session's slots.
     """
-    if isinstance(config.mode, Focused):
-        _check_count(config.mode.recent_messages)
+    if isinstance(config, SlotConfig) and isinstance(config.mode, Focused):
+        _check_count(config.mode.recent_messages)  # before it is encoded, which takes less
     try:
         data = msgspec.msgpack.encode(clean_value(config))
         made = msgspec.msgpack.decode(data, type=SlotConfig)
