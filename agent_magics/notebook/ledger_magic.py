@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from IPython.core.error import UsageError
 
 from agent_magics.core.errors import InputValidation
@@ -46,6 +47,7 @@ def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
         _write_csv(_frame(state, rows, query), given)
         return None
     shown = shown_of(rows, query, last=given.number("--last") or LAST, is_exact=somebody_there())
+    shown = msgspec.structs.replace(shown, more="more: --last N, --df")
     show(
         text=ledger_text(shown, width=columns()),
         html=ledger_html(shown),

@@ -18,7 +18,8 @@ _HEADINGS = ("seq", "time (UTC)", "slot", "turn", "kind", "what")
 
 
 class Shown(Value):
-    """Some lines of the ledger. `total`: how many match; `of`: how many there are at all.
+    """Some lines of the ledger. `total`: how many match; `of`: how many there are at all; `more`:
+    how to see the others.
 
     Without `is_exact` no time is shown: saved outputs of a notebook that is run by itself stay the
     same.
@@ -28,6 +29,7 @@ class Shown(Value):
     total: int
     of: int
     is_exact: bool = True
+    more: str = ""
 
     @property
     def head(self) -> str:
@@ -41,7 +43,7 @@ class Shown(Value):
         if len(self.rows) == self.total:
             return f"{_counted(self.total)}{among}"
         last = f"the last {len(self.rows):,} of {_counted(self.total)}{among}"
-        return f"{last} · more: --last N, --df"
+        return " · ".join(filter(None, [last, self.more]))
 
 
 def shown_of(rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool = True) -> Shown:

@@ -21,7 +21,7 @@ test("each slot has a column with its answer whole, and what differs marked", ()
     "Use tenure, because it predicts churn.",
     "Use price, because it predicts churn well.",
   ]);
-  assert.deepEqual(texts(root, "am-compare__differs"), ["tenure", "price", " well"]);
+  assert.deepEqual(texts(root, "am-compare__differs"), ["tenure", "price", "well"]);
   assert.deepEqual(texts(root, "am-compare__alike"), ["", "", "78 % in common with option-a"]);
 });
 

@@ -15,6 +15,12 @@ const kernelModel = (values = {}) =>
   model({ state: fixture(), notice: "", anchor: ANCHOR, ...values });
 const isStill = (output) => output.children[0].style.values.get("display") !== "none";
 
+test("a slot that was derived before any turn names none", () => {
+  const slot = { ...fixture().slots[1], forked_at_turn: 0 };
+  assert.ok(tabsModule.spokenName(slot).includes("from default"));
+  assert.ok(!tabsModule.spokenName(slot).includes("at turn"));
+});
+
 test("a live view sends the switch and draws again when the kernel answers", () => {
   const output = outputOf(ANCHOR);
   inPage(output, outputOf("another"));

@@ -60,7 +60,7 @@ function counted(count, noun) {
 /** @param {SlotState} slot */
 function origin(slot) {
   if (slot.parent === null) return "";
-  return `from ${slot.parent}` + (slot.forked_at_turn === null ? "" : ` at turn ${slot.forked_at_turn}`);
+  return `from ${slot.parent}` + (slot.forked_at_turn ? ` at turn ${slot.forked_at_turn}` : "");
 }
 
 /** What a screen reader says of a tab. @param {SlotState} slot */

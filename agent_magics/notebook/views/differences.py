@@ -93,8 +93,13 @@ def _inked(units: Sequence[str]) -> int:
 
 
 def _joined(pieces: Sequence[Piece] | Iterator[Piece]) -> tuple[Piece, ...]:
-    """Put neighbours of the same kind together."""
-    runs = groupby(pieces, key=lambda piece: piece.differs)
-    return tuple(
-        Piece(text="".join(piece.text for piece in run), differs=differs) for differs, run in runs
-    )
+    """Put neighbours of the same kind together; blanks at the edges of a mark aren't marked."""
+    made: list[Piece] = []
+    for differs, run in groupby(pieces, key=lambda piece: piece.differs):
+        text = "".join(piece.text for piece in run)
+        core = text.strip() if differs else text
+        before, _, after = text.partition(core)
+        parts = (Piece(text=before), Piece(text=core, differs=differs), Piece(text=after))
+        made += [part for part in parts if part.text]
+    same = groupby(made, key=lambda piece: piece.differs)
+    return tuple(Piece(text="".join(p.text for p in run), differs=kind) for kind, run in same)

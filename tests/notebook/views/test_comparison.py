@@ -40,7 +40,7 @@ def differing(pieces: object) -> list[str]:
 def test_words_that_the_other_lacks_are_marked_on_both_sides() -> None:
     """The rest of both answers stands unmarked."""
     found = compared(TENURE, PRICE)
-    assert differing(found.pieces) == ["price", " well"]
+    assert differing(found.pieces) == ["price", "well"]
     assert differing(base_pieces(TENURE, [found])) == ["tenure"]
 
 
@@ -50,6 +50,13 @@ def test_of_several_the_base_marks_what_none_of_them_has() -> None:
     assert differing(base_pieces(TENURE, others)) == []
     others = [compared(TENURE, PRICE), compared(TENURE, "Use age.")]
     assert differing(base_pieces(TENURE, others)) == ["tenure"]
+
+
+def test_blanks_at_the_edges_of_a_mark_are_not_marked() -> None:
+    """An underline would run on into what both have."""
+    found = compared("Call those on basic plans.", "Call those plans.")
+    pieces = base_pieces("Call those on basic plans.", [found])
+    assert differing(pieces) == ["on basic"]
 
 
 @given(base=WORDS, answer=WORDS)
