@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -92,14 +92,26 @@ def _inked(units: Sequence[str]) -> int:
     return sum(len(unit) for unit in units if not unit.isspace())
 
 
-def _joined(pieces: Sequence[Piece] | Iterator[Piece]) -> tuple[Piece, ...]:
-    """Put neighbours of the same kind together; blanks at the edges of a mark aren't marked."""
-    made: list[Piece] = []
-    for differs, run in groupby(pieces, key=lambda piece: piece.differs):
-        text = "".join(piece.text for piece in run)
-        core = text.strip() if differs else text
-        before, _, after = text.partition(core)
-        parts = (Piece(text=before), Piece(text=core, differs=differs), Piece(text=after))
-        made += [part for part in parts if part.text]
-    same = groupby(made, key=lambda piece: piece.differs)
-    return tuple(Piece(text="".join(p.text for p in run), differs=kind) for kind, run in same)
+def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Put neighbours of the same kind together.
+
+    Blanks between two marks are marked as well, so that a phrase is one; those at the edges aren't.
+    """
+    made = _merged(pieces)
+    for at in range(1, len(made) - 1):
+        before, piece, after = made[at - 1 : at + 2]
+        if piece.text.isspace() and before.differs and after.differs:
+            made[at] = Piece(text=piece.text, differs=True)
+    return tuple(_merged(part for piece in _merged(made) for part in _trimmed(piece)))
+
+
+def _trimmed(piece: Piece) -> Iterator[Piece]:
+    core = piece.text.strip() if piece.differs else piece.text
+    before, _, after = piece.text.partition(core)
+    parts = (Piece(text=before), Piece(text=core, differs=piece.differs), Piece(text=after))
+    yield from (part for part in parts if part.text)
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    runs = groupby(pieces, key=lambda piece: piece.differs)
+    return [Piece(text="".join(piece.text for piece in run), differs=kind) for kind, run in runs]

@@ -52,11 +52,13 @@ def test_of_several_the_base_marks_what_none_of_them_has() -> None:
     assert differing(base_pieces(TENURE, others)) == ["tenure"]
 
 
-def test_blanks_at_the_edges_of_a_mark_are_not_marked() -> None:
-    """An underline would run on into what both have."""
+def test_a_phrase_is_one_mark_without_the_blanks_at_its_edges() -> None:
+    """An underline would run on into what both have, or stop at each word."""
     found = compared("Call those on basic plans.", "Call those plans.")
     pieces = base_pieces("Call those on basic plans.", [found])
     assert differing(pieces) == ["on basic"]
+    found = compared("They were here for a year.", "They paid 45 or more.")
+    assert differing(found.pieces) == ["paid 45 or more"]
 
 
 @given(base=WORDS, answer=WORDS)
