@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent_magics.core.errors import InputValidation
 from agent_magics.notebook.arguments import Given
 from agent_magics.notebook.comparison_text import comparison_html, comparison_text
@@ -9,9 +11,11 @@ from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.shapes import counted
 from agent_magics.notebook.showing import show
 from agent_magics.notebook.views.comparison import (
+    NEWEST_TURNS,
     Answers,
-    ComparisonState,
+    PromptState,
     comparison_of,
+    prompts_of,
     uids_of,
 )
 
@@ -19,24 +23,23 @@ from agent_magics.notebook.views.comparison import (
 def compare_slots(seat: Seat, given: Given) -> None:
     """Show the answers to the newest prompt that the slots share, or to an earlier one."""
     session, slots = seat.session(), given.words
-    answers = Answers(session, uids_of(session, slots)).read()
-    state = comparison_of(answers, is_named=bool(slots))
-    chosen = _chosen(state, given.number("--prompt"))
-    if chosen is not None:
-        state = comparison_of(answers, chosen=chosen, is_named=bool(slots))
+    read = Answers(session, uids_of(session, slots))
+    answers = read.read()
+    chosen = _chosen(prompts_of(answers), given.number("--prompt"), is_cut=read.is_cut)
+    state = comparison_of(answers, chosen=chosen, is_named=bool(slots), is_cut=read.is_cut)
     show(
-        text=comparison_text(state),
-        html=comparison_html(state),
+        text=comparison_text(state, by_magic=True),
+        html=comparison_html(state, by_magic=True),
         widget=lambda: seat.views().comparison(slots, chosen),
     )
 
 
-def _chosen(state: ComparisonState, number: int | None) -> str | None:
+def _chosen(prompts: Sequence[PromptState], number: int | None, *, is_cut: bool) -> str | None:
     """Give the id of the prompt with a number, 1 being the newest; None: none was named."""
-    if number is None or not state.prompts:
+    if number is None or not prompts:
         return None
-    if number > len(state.prompts):
-        shared = len(state.prompts)
-        told = counted(shared, "prompt")
-        raise InputValidation(f"These slots share {told}; there is no number {number}.")
-    return state.prompts[number - 1].id
+    if number > len(prompts):
+        told = counted(len(prompts), "prompt")
+        where = f" in their newest {NEWEST_TURNS} turns" if is_cut else ""
+        raise InputValidation(f"These slots share {told}{where}; there is no number {number}.")
+    return prompts[number - 1].id

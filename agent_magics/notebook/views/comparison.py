@@ -7,8 +7,8 @@ of different slots began with the same text; a turn that a slot inherited is its
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Literal, Protocol
 
 import msgspec
@@ -34,12 +34,17 @@ NEWEST_TURNS = 200  # of each slot are looked at
 MAX_CHARACTERS = 50_000  # of an answer: more would freeze the page
 MAX_SLOTS = 12  # side by side
 LABEL_CHARACTERS = 120
-NONE_SHARED = (
-    "No two of these slots were asked the same yet. Ask them together: %%agent --slots A,B"
+_TOGETHER = "Ask them together: %%agent --slots A,B"
+NONE_SHARED = f"No two of these slots were asked the same yet. {_TOGETHER}"
+NONE_IN_NEWEST = (
+    f"No two of these slots were asked the same in their newest {NEWEST_TURNS} turns; older ones"
+    f" aren't looked at. {_TOGETHER}"
 )
 TOO_FEW = "A comparison needs two slots. Make another: %slot derive NAME"
+ONLY_NEWEST = f"Only the newest {NEWEST_TURNS} turns of each slot are looked at."
 
 Status = Literal["complete", "incomplete", "running", "not asked"]
+Compare = Callable[[str, str], Compared]
 
 
 class Session(Protocol):
@@ -71,7 +76,8 @@ class PromptState(Value):
 
 class ColumnState(Value):
     """One slot's answer; `id` is the slot's name. `alike` is the percentage it has in common with
-    the base's; None: it is the base, or there is nothing to compare.
+    the base's; None: it is the base, there is nothing to compare, or it isn't known, as the answers
+    were compared `by_lines` and sentences in parts.
     """
 
     id: str
@@ -79,11 +85,14 @@ class ColumnState(Value):
     turn: int | None = None
     facts: str = ""
     alike: int | None = None
+    by_lines: bool = False
     pieces: tuple[Piece, ...] = ()
 
 
 class ComparisonState(Value):
-    """All that the compare view shows. `hint` says what to do where there is nothing to compare."""
+    """All that the compare view shows. `hint` says what to do where there is nothing to compare,
+    `note` what was left out.
+    """
 
     version: int
     prompts: tuple[PromptState, ...]
@@ -92,6 +101,7 @@ class ComparisonState(Value):
     base: str
     columns: tuple[ColumnState, ...]
     hint: str = ""
+    note: str = ""
 
 
 class Answers:
@@ -108,6 +118,11 @@ class Answers:
         uids = [uid for uid in self._uids if uid in found] if self._uids else list(found)
         self._kept = {uid: (found[uid], self._of(found[uid])) for uid in uids}
         return {slot.slot_id: answers for slot, answers in self._kept.values()}
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether a slot that was read has older turns, which weren't looked at."""
+        return any(slot.turns > NEWEST_TURNS for slot, _ in self._kept.values())
 
     def _of(self, slot: SlotMeta) -> dict[str, Answered]:
         slot = msgspec.structs.replace(slot, is_current=False)
@@ -168,50 +183,63 @@ def shared_prompts(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[str, 
     return tuple(sorted(shared, key=lambda prompt: -max(turns[prompt].values())))
 
 
+def prompts_of(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[PromptState, ...]:
+    """Give the prompts that can be chosen, the newest first."""
+    return tuple(
+        PromptState(id=str(_newest(answers, prompt)), label=_label(prompt))
+        for prompt in shared_prompts(answers)
+    )
+
+
 def comparison_of(
     answers: Mapping[str, Mapping[str, Answered]],
     *,
     chosen: str | None = None,
     base: str | None = None,
     is_named: bool = True,
+    is_cut: bool = False,
+    compare: Compare = compared,
 ) -> ComparisonState:
     """Put answers side by side.
 
     `chosen` is the id of a prompt (None, or one that is gone: the newest), `base` the slot that
     the others are compared with (None: the first). Without `is_named` nobody chose the slots: those
-    that weren't asked, or have the same turn as another, are left out.
+    that weren't asked, or have the same turn as another, are left out. `is_cut`: there are older
+    turns, which weren't looked at. `compare(base, answer)` compares two texts.
     """
-    prompts = shared_prompts(answers)
-    ids = {prompt: str(_newest(answers, prompt)) for prompt in prompts}
-    if not prompts:
-        hint = TOO_FEW if len(answers) < 2 else NONE_SHARED  # noqa: PLR2004 - a comparison's two
-        return _state((), "", "", "", (), hint)
-    prompt = next((each for each in prompts if ids[each] == chosen), prompts[0])
+    listed = prompts_of(answers)
+    if not listed:
+        return _nothing(len(answers), is_cut=is_cut)
+    at = next((at for at, each in enumerate(listed) if each.id == chosen), 0)
+    prompt = shared_prompts(answers)[at]
     of_prompt = {slot: of_slot.get(prompt) for slot, of_slot in answers.items()}
+    notes = [ONLY_NEWEST] if is_cut else []
     if not is_named:
-        of_prompt = _own(of_prompt)
+        of_prompt, left_out = _own(of_prompt)
+        notes += [left_out] if left_out else []
     asked = [slot for slot, answered in of_prompt.items() if answered is not None]
     against = base if base in asked else asked[0]
-    listed = tuple(PromptState(id=ids[each], label=_label(each)) for each in prompts)
-    return _state(listed, ids[prompt], prompt, against, _columns(of_prompt, against), "")
-
-
-def _state(
-    prompts: tuple[PromptState, ...],
-    chosen: str,
-    prompt: str,
-    base: str,
-    columns: tuple[ColumnState, ...],
-    hint: str,
-) -> ComparisonState:
     return ComparisonState(
         version=VERSION,
-        prompts=prompts,
-        chosen=chosen,
+        prompts=listed,
+        chosen=listed[at].id,
         prompt=prompt[:MAX_CHARACTERS],
-        base=base,
-        columns=columns,
-        hint=hint,
+        base=against,
+        columns=_columns(of_prompt, against, compare),
+        note=" ".join(notes),
+    )
+
+
+def _nothing(slots: int, *, is_cut: bool) -> ComparisonState:
+    hint = NONE_IN_NEWEST if is_cut else NONE_SHARED
+    return ComparisonState(
+        version=VERSION,
+        prompts=(),
+        chosen="",
+        prompt="",
+        base="",
+        columns=(),
+        hint=TOO_FEW if slots < 2 else hint,  # noqa: PLR2004 - a comparison's two
     )
 
 
@@ -219,21 +247,27 @@ def _newest(answers: Mapping[str, Mapping[str, Answered]], prompt: str) -> int:
     return max(of_slot[prompt].seq for of_slot in answers.values() if prompt in of_slot)
 
 
-def _own(of_prompt: Mapping[str, Answered | None]) -> dict[str, Answered | None]:
+def _own(of_prompt: Mapping[str, Answered | None]) -> tuple[dict[str, Answered | None], str]:
+    """Leave out slots without an answer of their own, and too many; say how many these are."""
     made: dict[str, Answered | None] = {}
     seen: set[str] = set()
     for slot, answered in of_prompt.items():
-        if answered is not None and answered.turn_id not in seen and len(made) < MAX_SLOTS:
+        if answered is not None and answered.turn_id not in seen:
             seen.add(answered.turn_id)
             made[slot] = answered
-    return made
+    if len(made) <= MAX_SLOTS:
+        return made, ""
+    told = f"{MAX_SLOTS} of the {len(made)} slots that answered are shown; name those to compare."
+    return dict(islice(made.items(), MAX_SLOTS)), told
 
 
-def _columns(of_prompt: Mapping[str, Answered | None], base: str) -> tuple[ColumnState, ...]:
+def _columns(
+    of_prompt: Mapping[str, Answered | None], base: str, compare: Compare
+) -> tuple[ColumnState, ...]:
     whole = of_prompt[base]
     assert whole is not None
     others = {
-        slot: compared(whole.text, answered.text)
+        slot: compare(whole.text, answered.text)
         for slot, answered in of_prompt.items()
         if answered is not None and slot != base
     }
@@ -257,14 +291,17 @@ def _column(
         status=answered.status,
         turn=answered.turn,
         facts=" · ".join(answered.facts),
-        alike=None if against is None else _percent(against.alike),
+        alike=_percent(against),
+        by_lines=against is not None and against.alike is None,
         pieces=pieces,
     )
 
 
-def _percent(share: float) -> int:
+def _percent(against: Compared | None) -> int | None:
     """Round to a percentage; what isn't the same is never 100 %."""
-    return 100 if share == 1 else min(99, round(100 * share))
+    if against is None or against.alike is None:
+        return None
+    return 100 if against.alike == 1 else min(99, round(100 * against.alike))
 
 
 def _label(prompt: str) -> str:

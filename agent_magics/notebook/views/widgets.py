@@ -1,8 +1,8 @@
 """The live views of a notebook's session: made when they are first shown, then kept.
 
-One model of the tabs a session, of the budget a slot, of a comparison a set of slots, shown as
-often as asked, so that an old cell stays live and costs nothing. This module imports anywidget: it
-is itself imported when the first view is shown.
+One model of the tabs a session, of the budget a slot, of a comparison a set of slots and what
+`--prompt` named, shown as often as asked, so that an old cell stays live and costs nothing. This
+module imports anywidget: it is itself imported when the first view is shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Views:
         self._follower = Follower(session)
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
-        self._comparisons: dict[tuple[str, ...], CompareView] = {}
+        self._comparisons: dict[tuple[tuple[str, ...], str | None], CompareView] = {}
         self._ledger: LedgerWidget | None = None
 
     def tabs(self) -> SlotTabs:
@@ -53,15 +53,18 @@ class Views:
         return self._budgets[uid]
 
     def comparison(self, slots: Sequence[str], prompt: str | None = None) -> CompareView:
-        """Give the comparison of slots, up to date; `prompt` is the id of the one it shows.
+        """Give the comparison of slots, up to date and as it was asked for: what a page chose in it
+        is forgotten. `prompt` is the id of the one it shows; None: always the newest.
 
         Raises as `CompareView`.
         """
         uids = uids_of(self._session, slots)
-        if uids not in self._comparisons:
-            self._comparisons[uids] = CompareView(self._session, *slots, follower=self._follower)
-        self._comparisons[uids].choose(prompt=prompt)
-        return self._comparisons[uids]
+        view = self._comparisons.get((uids, prompt))
+        if view is None:
+            view = CompareView(self._session, *slots, follower=self._follower)
+            self._comparisons[uids, prompt] = view
+        view.reset(prompt=prompt)
+        return view
 
     def ledger(self) -> LedgerWidget:
         """Give the ledger explorers."""

@@ -3,81 +3,41 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
+from agent_magics.core.slots import SlotMeta
 from agent_magics.notebook.comparison_text import comparison_html, comparison_text
+from agent_magics.notebook.views.compare_view import CompareView
 from agent_magics.notebook.views.comparison import (
+    MAX_SLOTS,
+    NEWEST_TURNS,
+    NONE_IN_NEWEST,
     NONE_SHARED,
+    ONLY_NEWEST,
     TOO_FEW,
     Answered,
+    Answers,
     comparison_of,
     shared_prompts,
 )
-from agent_magics.notebook.views.differences import MAX_UNITS, base_pieces, compared
+from agent_magics.notebook.views.differences import Compared, Piece
+from agent_magics.notebook.views.widgets import Views
 from tests.notebook.conftest import Notebook
 
 pytestmark = pytest.mark.req("W5")
 
 TENURE = "Use tenure, because it predicts churn."
 PRICE = "Use price, because it predicts churn well."
-WORDS = st.text(alphabet="ab \n.", max_size=60)
 
 
 def answered(seq: int, text: str, *, turn_id: str | None = None) -> Answered:
     return Answered(seq=seq, turn_id=turn_id or f"t{seq}", turn=seq, text=text, status="complete")
-
-
-def differing(pieces: object) -> list[str]:
-    return [piece.text for piece in pieces if piece.differs]  # type: ignore[attr-defined]
-
-
-def test_words_that_the_other_lacks_are_marked_on_both_sides() -> None:
-    """The rest of both answers stands unmarked."""
-    found = compared(TENURE, PRICE)
-    assert differing(found.pieces) == ["price", "well"]
-    assert differing(base_pieces(TENURE, [found])) == ["tenure"]
-
-
-def test_of_several_the_base_marks_what_none_of_them_has() -> None:
-    """A word that one of them shares isn't the base's own."""
-    others = [compared(TENURE, PRICE), compared(TENURE, "Use tenure.")]
-    assert differing(base_pieces(TENURE, others)) == []
-    others = [compared(TENURE, PRICE), compared(TENURE, "Use age.")]
-    assert differing(base_pieces(TENURE, others)) == ["tenure"]
-
-
-def test_a_phrase_is_one_mark_without_the_blanks_at_its_edges() -> None:
-    """An underline would run on into what both have, or stop at each word."""
-    found = compared("Call those on basic plans.", "Call those plans.")
-    pieces = base_pieces("Call those on basic plans.", [found])
-    assert differing(pieces) == ["on basic"]
-    found = compared("They were here for a year.", "They paid 45 or more.")
-    assert differing(found.pieces) == ["paid 45 or more"]
-
-
-@given(base=WORDS, answer=WORDS)
-def test_pieces_add_up_to_the_answers(base: str, answer: str) -> None:
-    """Nothing is lost or made up, whatever the texts are; equal ones are alike and unmarked."""
-    found = compared(base, answer)
-    assert "".join(piece.text for piece in found.pieces) == answer
-    assert "".join(piece.text for piece in base_pieces(base, [found])) == base
-    assert 0 <= found.alike <= 1
-    same = compared(answer, answer)
-    assert (same.alike, differing(same.pieces)) == (1, [])
-
-
-@pytest.mark.parametrize("cut", [" ", "\n", ""], ids=["lines", "many lines", "one endless word"])
-def test_endless_answers_are_compared_too(cut: str) -> None:
-    """By lines, or as a whole: what differs is marked, and it doesn't take for ever."""
-    base = cut.join(str(number % 7) for number in range(3 * MAX_UNITS))
-    found = compared(base, f"{base}{cut}and more")
-    assert "and more" in "".join(differing(found.pieces))
 
 
 def test_a_prompt_is_shared_where_two_turns_answered_it() -> None:
@@ -200,3 +160,122 @@ def test_the_example_of_the_page_is_what_is_made(root: Path) -> None:
     }
     example = json.loads((root / "tests" / "data" / "comparison.json").read_text("utf-8"))
     assert msgspec.json.decode(msgspec.json.encode(comparison_of(answers, chosen="24"))) == example
+
+
+def test_a_share_that_is_not_known_is_not_told() -> None:
+    """That it was compared by lines and sentences is."""
+
+    def roughly(_base: str, answer: str) -> Compared:
+        return Compared(pieces=(Piece(text=answer),), lacks=(), alike=None)
+
+    answers = {"default": {"which?": answered(1, TENURE)}, "a": {"which?": answered(2, PRICE)}}
+    state = comparison_of(answers, compare=roughly)
+    assert [(column.alike, column.by_lines) for column in state.columns] == [
+        (None, False),
+        (None, True),
+    ]
+    for told in (comparison_text(state), comparison_html(state)):
+        assert "compared with default by lines and sentences" in told
+        assert "%" not in told
+
+
+def test_slots_that_are_left_out_are_told() -> None:
+    """Named ones are all shown."""
+    answers = {f"s{n}": {"which?": answered(n, TENURE)} for n in range(1, MAX_SLOTS + 4)}
+    state = comparison_of(answers, is_named=False)
+    assert len(state.columns) == MAX_SLOTS
+    told = "12 of the 15 slots that answered are shown; name those to compare."
+    assert state.note == told
+    assert told in comparison_text(state)
+    assert told in comparison_html(state)
+    named = comparison_of(answers)
+    assert (len(named.columns), named.note) == (MAX_SLOTS + 3, "")
+
+
+def test_turns_that_are_not_looked_at_are_told() -> None:
+    """That nothing was shared is said of those that are."""
+    answers = {"default": {"which?": answered(1, TENURE)}, "a": {"which?": answered(2, PRICE)}}
+    assert ONLY_NEWEST in comparison_text(comparison_of(answers, is_cut=True))
+    nothing = comparison_of({"default": {}, "a": {}}, is_cut=True)
+    assert nothing.hint == NONE_IN_NEWEST
+    assert f"{NEWEST_TURNS} turns" in nothing.hint
+    assert " yet" not in nothing.hint
+
+
+@pytest.mark.req("N4")
+def test_how_another_prompt_is_shown_depends_on_which_is(asked: Notebook) -> None:
+    """And is an option of the magic's alone."""
+    assert asked.run("%slot compare a b").endswith(": --prompt 2 shows the one before\n")
+    assert asked.run("%slot compare a b --prompt 2").endswith(": --prompt 1 shows the newest\n")
+    state = comparison_of(Answers(asked.session).read())
+    assert comparison_text(state).endswith("one other prompt was asked in several of these slots")
+    assert "--prompt" not in comparison_html(state)
+
+
+def test_more_turns_than_are_looked_at_are_noticed(asked: Notebook) -> None:
+    """By the slots that are compared alone."""
+    slots = {slot.slot_id: slot for slot in asked.session.list_slots()}
+    long = structs.replace(slots["b"], turns=NEWEST_TURNS + 1)
+
+    class Longer:
+        history, turns, running = (
+            asked.session.history,
+            asked.session.turns,
+            asked.session.running,
+        )
+
+        def list_slots(self) -> list[SlotMeta]:
+            return [slots["default"], slots["a"], long]
+
+    for uids, is_cut in (((), True), ((slots["default"].uid, slots["a"].uid), False)):
+        answers = Answers(Longer(), uids)
+        answers.read()
+        assert answers.is_cut is is_cut
+
+
+def test_a_comparison_shows_what_it_was_asked_for_each_time(asked: Notebook) -> None:
+    """Neither another cell's prompt nor what a page chose meanwhile."""
+    views = Views(asked.session)
+    newest, before = (each.id for each in views.comparison(("a", "b")).comparison.prompts)
+    pinned = views.comparison(("a", "b"), before)
+    assert pinned.comparison.prompt == "which?"
+    plain = views.comparison(("a", "b"))
+    assert plain.comparison.prompt == "and how?"
+    assert pinned.comparison.prompt == "which?"
+    assert views.comparison(("a", "b"), before) is pinned
+    plain.choose(prompt=before, base="b")
+    assert (plain.comparison.prompt, plain.comparison.base) == ("which?", "b")
+    again = views.comparison(("a", "b")).comparison
+    assert (again.chosen, again.base) == (newest, "a")
+    views.close()
+
+
+def test_a_comparison_follows_without_holding_up_the_session(asked: Notebook) -> None:
+    """Its pages are told by the thread that compared."""
+    view = CompareView(asked.session, "a", "b")
+    threads: list[str] = []
+    view.send = lambda _message: threads.append(threading.current_thread().name)
+    asked.run("%%agent --slots a,b\nand then?")
+    deadline = time.monotonic() + 10
+    while not _is_whole(view, "and then?") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert _is_whole(view, "and then?")
+    assert "agent-magics-compare" in threads
+    view.close()
+
+
+def _is_whole(view: CompareView, prompt: str) -> bool:
+    state = view.comparison
+    statuses = [column.status for column in state.columns]
+    return (state.prompt, statuses) == (prompt, ["complete", "complete"])
+
+
+def test_a_page_chooses_what_is_compared(asked: Notebook) -> None:
+    """The kernel tells it when it has compared."""
+    view = CompareView(asked.session, "a", "b")
+    view.hear({"kind": "choose", "base": "b"})
+    deadline = time.monotonic() + 10
+    while view.comparison.base != "b" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert view.comparison.base == "b"
+    view.close()
