@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.store import SqlStore
 from agent_magics.notebook.views.comparison import answers_of
 from agent_magics.notebook.views.delta import state_delta
+from agent_magics.notebook.views.differences import compared
 from agent_magics.notebook.views.state import session_state
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
@@ -22,11 +25,13 @@ from benchmarks.table import Row
 
 LONG, SHORT, SLOTS = 20_000, 20, 20
 ROUNDS = 9
+WORDS, VOCABULARY = 8_000, 4_000
+_cut = re.compile(r"\w+|[^\w\s]").findall
 
 
 def rows(folder: Path) -> list[Row]:
     """Take the state of a session of many turns and of one of few, and their deltas."""
-    return asyncio.run(_rows(folder))
+    return [*asyncio.run(_rows(folder)), *_comparing()]
 
 
 async def _rows(folder: Path) -> list[Row]:
@@ -66,6 +71,31 @@ async def _rows(folder: Path) -> list[Row]:
             floor_ms=few,
         ),
     ]
+
+
+def _comparing() -> list[Row]:
+    """Compare a long answer with one that differs in a word in 200, and with one of other words."""
+    chance = random.Random(1)
+    words, others = _prose(chance), _prose(chance)
+    base = " ".join(words)
+    changed = " ".join("new" if at % 200 == 0 else word for at, word in enumerate(words))
+    floor = [timed(lambda: (_cut(base), _cut(changed))) for _ in range(ROUNDS)]
+    return [
+        Row(
+            what=f"compare two answers of {WORDS:,} words, {what}",
+            ours_ms=[timed(lambda: compared.__wrapped__(base, answer)) for _ in range(ROUNDS)],  # noqa: B023 - called at once
+            floor="cut both into words",
+            floor_ms=floor,
+        )
+        for what, answer in (("1 in 200 another", changed), ("unlike", " ".join(others)))
+    ]
+
+
+def _prose(chance: random.Random) -> list[str]:
+    """Make words as often as they are in a language, in sentences."""
+    ranks = range(1, VOCABULARY + 1)
+    chosen = chance.choices(ranks, [1 / rank for rank in ranks], k=WORDS)
+    return [f"w{rank}{'.' if at % 15 == 14 else ''}" for at, rank in enumerate(chosen)]
 
 
 Measured = tuple[list[float], list[float], list[float], tuple[int, int], list[float]]
