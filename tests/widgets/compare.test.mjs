@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { compareView } from "../../widgets/src/compare_view.js";
+import { compareView, spokenPlaces } from "../../widgets/src/compare_view.js";
 import { page } from "./tiny_dom.mjs";
 
 const fixture = () => JSON.parse(readFileSync(new URL("../data/comparison.json", import.meta.url)));
@@ -78,4 +78,95 @@ test("where nothing compares only the hint stands", () => {
   const root = drawn({ ...fixture(), hint: "Ask them together.", prompts: [], columns: [], base: "" });
   assert.equal(texts(root, "am-compare__hint")[0], "Ask them together.");
   assert.ok(root.all("am-compare__columns")[0].hidden);
+});
+
+/** Choose from a list as its arrow keys do. */
+const choose = (field, value) => {
+  field.value = value;
+  field.fire("change");
+};
+
+test("a choice stays in its list until the kernel has answered it", () => {
+  const state = fixture();
+  const root = drawn(state);
+  const [, base] = root.all("am-compare__field");
+  choose(base, "option-b");
+  compareView(root, { ...state, note: "a turn streams" });
+  assert.equal(base.value, "option-b");
+  compareView(root, { ...state, base: "option-b" });
+  compareView(root, { ...state, base: "option-a" }); // chosen elsewhere, later
+  assert.equal(base.value, "option-a");
+});
+
+test("of two choices in a row the first one's answer doesn't take the second away", () => {
+  const state = fixture();
+  state.columns[0].status = "complete";
+  const root = drawn(state);
+  const [, base] = root.all("am-compare__field");
+  choose(base, "option-b");
+  choose(base, "default");
+  compareView(root, { ...state, base: "option-b" });
+  assert.equal(base.value, "default");
+  compareView(root, { ...state, base: "default" });
+  assert.equal(base.value, "default");
+});
+
+test("a choice that came to nothing doesn't stay", () => {
+  const state = fixture();
+  state.columns[0].status = "complete";
+  const root = drawn(state);
+  const [, base] = root.all("am-compare__field");
+  choose(base, "option-b");
+  compareView(root, { ...state, base: "default" });
+  assert.equal(base.value, "default");
+  choose(base, "option-b");
+  compareView(root, { ...state, base: "default", columns: state.columns.slice(0, 2) });
+  assert.equal(base.value, "default");
+});
+
+test("what a person chose is said once it is shown, and nothing else is", () => {
+  const state = fixture();
+  const root = drawn(state);
+  const [spoken] = root.all("am-compare__spoken");
+  assert.equal(spoken.getAttribute("role"), "status");
+  compareView(root, { ...state, note: "news" });
+  assert.equal(spoken.textContent, "");
+  const [prompt, base] = root.all("am-compare__field");
+  const [none, ours, theirs] = state.columns;
+  const turned = { ...state, base: "option-b", columns: [none, { ...ours, alike: 78 }, { ...theirs, alike: null }] };
+  choose(base, "option-b");
+  assert.equal(spoken.textContent, "");
+  compareView(root, turned);
+  assert.equal(spoken.textContent, "compared with option-b, 78 % in common");
+  choose(prompt, "34");
+  compareView(root, { ...turned, chosen: "34" });
+  assert.equal(spoken.textContent, "And which next?, compared with option-b, 78 % in common");
+});
+
+test("an answer's description tells where it differs, while that is marked", () => {
+  const root = drawn();
+  const [, , text] = root.all("am-compare__text");
+  const [, , places] = root.all("am-compare__places");
+  assert.equal(text.getAttribute("aria-describedby"), places.getAttribute("id"));
+  assert.equal(places.textContent, "differs in 2 places: price; well");
+  const [check] = root.all("am-compare__check");
+  check.checked = false;
+  check.fire("change");
+  assert.equal(places.textContent, "");
+});
+
+test("of many places, and of long ones, the beginning is told", () => {
+  const many = Array.from({ length: 7 }, (_, at) => ({ text: `${at}`.repeat(80), differs: true }));
+  const told = spokenPlaces(many);
+  assert.ok(told.startsWith(`differs in 7 places: ${"0".repeat(60)}…; 1`));
+  assert.ok(told.endsWith("; and 2 more"));
+});
+
+test("what was left out is said, and that a share isn't known", () => {
+  const state = fixture();
+  Object.assign(state.columns[2], { alike: null, by_lines: true });
+  const root = drawn({ ...state, note: "12 of 15 are shown." });
+  assert.equal(texts(root, "am-compare__note")[0], "12 of 15 are shown.");
+  assert.equal(texts(root, "am-compare__alike")[2], "compared with option-a by lines and sentences");
+  assert.ok(drawn().all("am-compare__note")[0].hidden);
 });

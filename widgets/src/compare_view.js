@@ -5,17 +5,19 @@
  * @typedef {{id: string, label: string}} Prompt
  * @typedef {{text: string, differs: boolean}} Piece
  * @typedef {{id: string, status: string, turn: number | null, facts: string, alike: number | null,
- *   pieces: Piece[]}} Column
+ *   by_lines: boolean, pieces: Piece[]}} Column
  * @typedef {{prompts: Prompt[], chosen: string, prompt: string, base: string, columns: Column[],
- *   hint: string}} Comparison
+ *   hint: string, note: string}} Comparison
  */
 
 // Each rule outweighs those of JupyterLab for what stands in an HTML output.
 const COMPARE_STYLE = `
-.am-compare { font: var(--jp-ui-font-size1, 13px)/1.4 var(--jp-ui-font-family, system-ui, sans-serif);
+.am-compare { position: relative; font: var(--jp-ui-font-size1, 13px)/1.4 var(--jp-ui-font-family, system-ui, sans-serif);
   color: var(--jp-ui-font-color1, var(--vscode-foreground, CanvasText)); margin: 4px 0; }
 .am-compare [hidden] { display: none !important; }
 .am-compare p.am-compare__hint { margin: 0; }
+.am-compare p.am-compare__note { margin: 6px 0 0; font-size: .9em; color: var(--jp-ui-font-color2, inherit); }
+.am-compare .am-compare__spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .am-compare .am-compare__prompt { margin: 0 0 6px; max-height: 6.5em; overflow: auto; white-space: pre-wrap;
   overflow-wrap: anywhere; unicode-bidi: plaintext; font-weight: 600; }
 .am-compare .am-compare__bar { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; margin: 0 0 8px; }
@@ -47,6 +49,40 @@ const DRAWN_COMPARISONS = new WeakMap();
 /** Say how much of an answer is as in the base's. @param {number} alike @param {string} base */
 export const spokenAlike = (alike, base) => (alike === 100 ? `the same as ${base}` : `${alike} % in common with ${base}`);
 
+/** Say that how much is as in the base's isn't known. @param {string} base */
+export const spokenByLines = (base) => `compared with ${base} by lines and sentences`;
+
+const SPOKEN_PLACES = 5;
+const SPOKEN_CHARACTERS = 60;
+
+/** Cut what is long, between characters. @param {string} text */
+const short = (text) => ([...text].length > SPOKEN_CHARACTERS ? `${[...text].slice(0, SPOKEN_CHARACTERS).join("")}…` : text);
+
+/**
+ * Say where an answer differs. Of the screen readers only JAWS and NVDA tell what is marked, as each is set
+ * to, and words hidden in the text would break it up for all of them, at each mark. So it is told once, when
+ * an answer is reached, as the description of its text; `<mark>` stays for those that tell it.
+ * @param {Piece[]} pieces
+ */
+export function spokenPlaces(pieces) {
+  const places = pieces.filter(({ differs }) => differs).map(({ text }) => short(text.replace(/\s+/g, " ")));
+  if (places.length === 0) return "";
+  const more = places.length - SPOKEN_PLACES;
+  const told = [...places.slice(0, SPOKEN_PLACES), ...(more > 0 ? [`and ${more} more`] : [])];
+  return `differs in ${places.length === 1 ? "one place" : `${places.length} places`}: ${told.join("; ")}`;
+}
+
+/** Say what is compared, when a person chose it. @param {Comparison} state @param {boolean} namesPrompt */
+export function spokenChoice(state, namesPrompt) {
+  const others = state.columns.filter(({ id, status }) => id !== state.base && status !== "not asked");
+  const shares = others.map(({ id, alike, by_lines: byLines }) => {
+    const share = byLines ? "by lines and sentences" : alike === 100 ? "the same" : `${alike} % in common`;
+    return others.length === 1 ? share : `${id} ${share}`;
+  });
+  const asked = namesPrompt ? [state.prompts.find(({ id }) => id === state.chosen)?.label ?? ""] : [];
+  return [...asked, `compared with ${state.base}`, ...shares].join(", ");
+}
+
 /** The comparison in one root: made once, so that focus and scrolling outlast each change. */
 class Comparing {
   /** @param {HTMLElement} root */
@@ -66,9 +102,13 @@ class Comparing {
     this.bar = this.make("div", "bar");
     this.bar.append(this.asked.label, this.base.label, this.marking());
     this.grid = this.make("div", "columns");
+    this.note = this.make("p", "note");
+    this.spoken = this.make("div", "spoken");
+    this.spoken.setAttribute("role", "status");
+    this.marks = true;
     const style = this.document.createElement("style");
     style.textContent = COMPARE_STYLE;
-    this.box.append(this.hint, this.prompt, this.bar, this.grid);
+    this.box.append(this.hint, this.prompt, this.bar, this.grid, this.note, this.spoken);
     // JupyterLab looks for its attribute on the focused element itself, or x and d d cut the cell.
     this.box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
     root.replaceChildren(style, this.box);
@@ -82,13 +122,21 @@ class Comparing {
     return node;
   }
 
-  /** Make a labelled list to choose from. @param {string} name @param {(value: string) => object} message */
+  /**
+   * Make a labelled list to choose from. `sent` are the choices that the kernel hasn't answered yet, `shown`
+   * what its last state said.
+   * @param {string} name @param {(value: string) => object} message
+   */
   choice(name, message) {
     const label = this.make("label", "label");
     const field = this.make("select", "field");
-    field.addEventListener("change", () => this.send(message(field.value)));
+    const choice = { label, field, drawn: "", sent: [], shown: "" };
+    field.addEventListener("change", () => {
+      choice.sent.push(field.value);
+      this.send(message(field.value));
+    });
     label.append(this.make("span", "name", name), field);
-    return { label, field, drawn: "" };
+    return choice;
   }
 
   marking() {
@@ -97,7 +145,9 @@ class Comparing {
     check.setAttribute("type", "checkbox");
     check.checked = true;
     check.addEventListener("change", () => {
+      this.marks = check.checked;
       this.box.className = check.checked ? "am-compare" : "am-compare am-compare--plain";
+      for (const parts of this.columns.values()) this.describe(parts);
     });
     label.append(check, this.make("span", "name", "mark what differs"));
     return label;
@@ -109,12 +159,15 @@ class Comparing {
     const isEmpty = state.hint !== "";
     this.hint.textContent = state.hint;
     this.hint.hidden = !isEmpty;
+    this.note.textContent = state.note;
+    this.note.hidden = state.note === "";
     for (const node of [this.prompt, this.bar, this.grid]) node.hidden = isEmpty;
     if (isEmpty) return;
     if (this.prompt.textContent !== state.prompt) this.prompt.textContent = state.prompt;
-    this.offer(this.asked, state.prompts, state.chosen);
+    const isPrompt = this.offer(this.asked, state.prompts, state.chosen);
     const answered = state.columns.filter(({ status }) => status !== "not asked");
-    this.offer(this.base, answered.map(({ id }) => ({ id, label: id })), state.base);
+    const isBase = this.offer(this.base, answered.map(({ id }) => ({ id, label: id })), state.base);
+    if (isPrompt || isBase) this.spoken.textContent = spokenChoice(state, isPrompt);
     const nodes = state.columns.map((column) => this.columnOf(column, state.base));
     const known = new Set(state.columns.map(({ id }) => id));
     for (const id of [...this.columns.keys()]) if (!known.has(id)) this.columns.delete(id);
@@ -122,7 +175,7 @@ class Comparing {
     if (nodes.some((node, at) => node !== stand[at]) || nodes.length !== stand.length) this.grid.replaceChildren(...nodes);
   }
 
-  /** Show what can be chosen; one choice alone is none. */
+  /** Show what can be chosen; one choice alone is none. True: what a person chose is shown now. */
   offer(choice, options, chosen) {
     choice.label.hidden = options.length < 2;
     const drawn = JSON.stringify(options);
@@ -135,7 +188,23 @@ class Comparing {
       });
       choice.field.replaceChildren(...made);
     }
-    choice.field.value = chosen;
+    const isAnswered = this.answered(choice, options, chosen);
+    const value = choice.sent.at(-1) ?? chosen;
+    if (choice.field.value !== value) choice.field.value = value;
+    return isAnswered;
+  }
+
+  /**
+   * Take from what was sent what a state answers. A state that says what the last one did was on its way
+   * before the choice came; one that says something else, or no longer offers the choice, answers it.
+   */
+  answered(choice, options, chosen) {
+    const at = choice.sent.lastIndexOf(chosen);
+    const isOver = at < 0 && chosen !== choice.shown;
+    choice.shown = chosen;
+    const known = new Set(options.map(({ id }) => id));
+    choice.sent = isOver ? [] : choice.sent.slice(at + 1).filter((value) => known.has(value));
+    return at >= 0 && choice.sent.length === 0;
   }
 
   /** @param {Column} column @param {string} base */
@@ -145,7 +214,8 @@ class Comparing {
     const parts = there ?? this.newColumn(column);
     const isBase = column.id === base;
     parts.node.className = `am-compare__column${isBase ? " am-compare__column--base" : ""}`;
-    parts.alike.textContent = column.alike === null ? "" : spokenAlike(column.alike, base);
+    const share = column.alike === null ? "" : spokenAlike(column.alike, base);
+    parts.alike.textContent = column.by_lines ? spokenByLines(base) : share;
     const facts = [column.turn === null ? "" : `turn ${column.turn}`, column.facts];
     if (column.status !== "complete") facts.unshift(column.status);
     parts.facts.textContent = facts.filter((fact) => fact !== "").join(" · ");
@@ -154,8 +224,14 @@ class Comparing {
     parts.text.hidden = column.status === "not asked";
     parts.text.scrollTop = was;
     Object.assign(parts, { drawn: column, base });
+    this.describe(parts);
     this.columns.set(column.id, parts);
     return parts.node;
+  }
+
+  /** Tell those who hear the answer where it differs, while that is marked. */
+  describe({ places, drawn }) {
+    places.textContent = this.marks ? spokenPlaces(drawn.pieces) : "";
   }
 
   /** @param {Column} column */
@@ -170,8 +246,12 @@ class Comparing {
     text.setAttribute("tabindex", "0");
     text.setAttribute("role", "group");
     text.setAttribute("aria-label", `What ${column.id} answered`);
-    node.append(head, text);
-    return { node, alike, facts, text, drawn: null, base: "" };
+    const places = this.make("div", "places");
+    places.hidden = true; // a description is told all the same
+    places.setAttribute("id", `am-compare-${Math.random().toString(36).slice(2)}`);
+    text.setAttribute("aria-describedby", places.getAttribute("id"));
+    node.append(head, text, places);
+    return { node, alike, facts, text, places, drawn: null, base: "" };
   }
 
   /** @param {Piece} piece */
