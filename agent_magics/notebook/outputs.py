@@ -85,5 +85,5 @@ def _on_loop(loop: SessionLoop, what: Callable[[], None]) -> None:
         finally:
             done.set()
 
-    loop.post(do())
+    loop.post_unwatched(do(), doing="making way for an output")
     done.wait(PATIENCE_S)

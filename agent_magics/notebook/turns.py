@@ -92,7 +92,7 @@ def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None])
         if isinstance(outcome, Completed):
             then(outcome.reply)
 
-    seat.bridge.loop.post(watch())
+    seat.bridge.loop.post_unwatched(watch(), doing=f"showing turn {turn.turn_id}")
 
 
 def show_apart(seat: Seat, turn: RunningTurn) -> None:

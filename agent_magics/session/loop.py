@@ -10,12 +10,15 @@ import asyncio
 import atexit
 import contextvars
 import functools
+import logging
 import os
 import threading
+import traceback
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from agent_magics.core.errors import AgentError, AgentShutdown
@@ -36,6 +39,7 @@ __all__ = [
 T = TypeVar("T")
 P = ParamSpec("P")
 Undo = Callable[[T], Coroutine[Any, Any, object]]
+_log = logging.getLogger("agent_magics.session")
 CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all (decision 50)
 
 
@@ -74,6 +78,12 @@ class SessionLoop:
         handle.add_done_callback(lambda: self._handles.discard(handle))
         return handle
 
+    def post_unwatched(self, coro: Coroutine[Any, Any, T], *, doing: str) -> Handle[T]:
+        """Post what nobody waits for: an error of it is logged, "`doing` failed"."""
+        handle = self.post(coro)
+        handle.add_done_callback(lambda: _log_failure(handle, doing))
+        return handle
+
     async def hop(self, make: Callable[[], Awaitable[T]], *, undo: Undo[T] | None = None) -> T:
         """Await `make()` on this loop, from whichever loop the caller runs on.
 
@@ -104,7 +114,7 @@ class SessionLoop:
                 return
             await undo(result)
 
-        return self.post(undoing())
+        return self.post_unwatched(undoing(), doing="undoing what a stop came too late for")
 
     async def hop_iter(self, make: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Iterate `make()` on this loop, from whichever loop the caller runs on.
@@ -294,6 +304,18 @@ def run(coro: Coroutine[Any, Any, T]) -> T:
 def _tell_in_a_word(stopped: BaseException) -> None:
     """Let a cell that was stopped say so: IPython asks an error for its traceback (decision 11)."""
     stopped._render_traceback_ = lambda: ["stopped"]  # type: ignore[attr-defined]
+
+
+def _log_failure(handle: Handle[Any], doing: str) -> None:
+    """Log what a handle that has ended raised: kind and place, no word of it (decision 66)."""
+    try:
+        handle.result()
+    except (asyncio.CancelledError, AgentShutdown):
+        pass
+    except BaseException as error:  # noqa: BLE001 - nobody else would hear of it
+        *_, frame = traceback.extract_tb(error.__traceback__)
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        _log.error("%s failed: %s at %s", doing, type(error).__name__, place)
 
 
 async def _awaiting(make: Callable[[], Awaitable[T]]) -> T:

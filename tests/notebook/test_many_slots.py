@@ -155,6 +155,23 @@ def test_stop_ends_what_runs_behind(notebook: Notebook, script: Callable[..., No
     assert notebook.view()[-1] == "next"
 
 
+@pytest.mark.req("dec66", "N2")
+def test_a_background_turn_that_cannot_be_shown_is_logged(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for its display, which would be missed without a word."""
+
+    def publish(*_: Any, **__: Any) -> None:
+        raise OSError("the socket is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(notebook.shell.display_pub, "publish", publish)
+        notebook.run("%%agent --background --out later\nhello", cell="d")
+        _wait_for(lambda: any("OSError" in message for message in caplog.messages))
+    assert "showing turn" in caplog.text
+    assert "socket" not in caplog.text
+
+
 def _wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 10
     while not condition():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 import anywidget
@@ -109,11 +109,14 @@ class TurnViews:
         """Take what a page says; may run on any thread, and what is printed here is lost."""
         match message:
             case {"kind": "here", "places": [*names]}:
-                background_loop().post(self._here([str(name) for name in names]))
+                self._post(self._here([str(name) for name in names]))
             case {"kind": str(), "place": str(place)}:
-                background_loop().post(self._pressed(place, dict(message)))
+                self._post(self._pressed(place, dict(message)))
             case _:
                 pass
+
+    def _post(self, answering: Coroutine[Any, Any, None]) -> None:
+        background_loop().post_unwatched(answering, doing="answering a page")
 
     async def _here(self, names: list[str]) -> None:
         """Tell places whole to a page that asks for them; None where we know nothing."""

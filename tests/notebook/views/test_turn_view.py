@@ -473,6 +473,22 @@ def test_what_is_no_message_of_ours_is_left_alone(views: TurnViews, message: obj
     views._heard(message)
 
 
+@pytest.mark.req("dec66")
+def test_a_button_that_fails_is_logged(views: TurnViews, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody waits for what a page's message does."""
+
+    def fail() -> None:
+        raise OSError("no words of it")
+
+    async def scene(stage: Stage) -> None:
+        stage.view._stop = fail
+        stage.press("stop")
+        await _until(lambda: bool(caplog.messages))
+
+    play(views, scene)
+    assert caplog.messages[0].startswith("answering a page failed: OSError at test_turn_view.py:")
+
+
 async def _asked(stage: Stage, **changed: Any) -> asyncio.Task[ApprovalAnswer | None]:
     """Ask in a page that shows it."""
     await stage.seen()
