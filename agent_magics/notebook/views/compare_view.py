@@ -93,7 +93,7 @@ class CompareView(View):
             self._choose(choice.prompt, choice.base)
             self.refresh()
 
-        background_loop().post(choose())
+        background_loop().post_unwatched(choose(), doing="choosing what to compare")
 
     def as_text(self) -> str:
         """Write the first answer out, and the others with their differences marked."""

@@ -6,12 +6,14 @@ take a tenth of a second a column; there, turns, questions and stops would wait 
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
 
 from agent_magics.notebook.views.comparison import Compare, ComparisonState
 from agent_magics.notebook.views.differences import Compared, compared
+from agent_magics.session.loop import background_loop
 
 Make = Callable[[Compare], ComparisonState]
 Texts = tuple[str, str]
@@ -72,7 +74,8 @@ class Comparing:
             if self._is_busy:
                 return
             self._is_busy = True
-        threading.Thread(target=self._work, name="agent-magics-compare", daemon=True).start()
+        work = asyncio.to_thread(self._work)
+        background_loop().post_unwatched(work, doing="comparing answers")
 
     def _work(self) -> None:
         while (task := self._taken()) is not None:
@@ -81,7 +84,7 @@ class Comparing:
             try:
                 self._say(number, self._made(make))
             except BaseException:
-                self._end()  # Python prints what it was; the next change is compared again
+                self._end()  # it is logged; the next change is compared again
                 raise
             time.sleep(time.monotonic() - began)  # half of the time is everybody else's
 

@@ -260,7 +260,7 @@ def test_a_comparison_follows_without_holding_up_the_session(asked: Notebook) ->
     while not _is_whole(view, "and then?") and time.monotonic() < deadline:
         time.sleep(0.01)
     assert _is_whole(view, "and then?")
-    assert "agent-magics-compare" in threads
+    assert "agent-magics-worker" in threads
     view.close()
 
 
@@ -278,4 +278,36 @@ def test_a_page_chooses_what_is_compared(asked: Notebook) -> None:
     while view.comparison.base != "b" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert view.comparison.base == "b"
+    view.close()
+
+
+@pytest.mark.req("dec66")
+def test_a_page_that_chooses_in_a_broken_session_is_logged(
+    asked: Notebook, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reading the answers fails on the loop, before anything is compared."""
+
+    class Broken:
+        is_gone = False
+        history, turns, running, subscribe = (
+            asked.session.history,
+            asked.session.turns,
+            asked.session.running,
+            asked.session.subscribe,
+        )
+
+        def list_slots(self) -> list[SlotMeta]:
+            if self.is_gone:
+                raise OSError("no words of it")
+            slots: list[SlotMeta] = asked.session.list_slots()
+            return slots
+
+    session = Broken()
+    view = CompareView(session, "a", "b")
+    session.is_gone = True
+    view.hear({"kind": "choose", "base": "b"})
+    deadline = time.monotonic() + 10
+    while not caplog.messages and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert caplog.messages[0].startswith("choosing what to compare failed: OSError at ")
     view.close()
