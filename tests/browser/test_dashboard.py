@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,7 @@ TENURE = "Use the **tenure** column: long customers stay.\n\n```python\ndf.group
 PRICE = "Use the **price** column: cheap plans stay.\n\n```python\ndf.groupby('price')\n```"
 STEPS = ["Yes, three columns.", TENURE, PRICE, f"First {HOSTILE}", f"Second {HOSTILE}"]
 IMPORT = "import agent_magics\nsession = agent_magics.current()\n"
+LAST_TEXT = "[...document.querySelectorAll('.am-compare__text')].at(-1)"
 WIDTHS = """selector => [...document.querySelectorAll(selector)].map(
   node => node.scrollWidth - node.clientWidth)"""
 
@@ -70,6 +72,18 @@ def test_a_base_is_chosen_by_keyboard(lab: Lab) -> None:
     lab.do(lab.page.wait_for_selector(base, timeout=WAIT_MS))
     focused = lab.do(lab.page.evaluate("document.activeElement.tagName"))
     assert focused == "SELECT"
+    spoken = lab.do(lab.page.locator(".am-compare [role=status]").last.inner_text())
+    assert re.fullmatch(r"compared with option-b, \d+ % in common", spoken)
+
+
+def test_where_an_answer_differs_is_its_description(lab: Lab) -> None:
+    """As the browser tells it to a screen reader."""
+    protocol = lab.do(lab.page.context.new_cdp_session(lab.page))
+    found = lab.do(protocol.send("Runtime.evaluate", {"expression": LAST_TEXT}))
+    asked = {"objectId": found["result"]["objectId"], "fetchRelatives": False}
+    (node,) = lab.do(protocol.send("Accessibility.getPartialAXTree", asked))["nodes"]
+    assert node["name"]["value"] == "What option-b answered"
+    assert re.match(r"differs in \d+ places: .*price", node["description"]["value"])
 
 
 def test_a_comparison_follows_what_is_asked(lab: Lab) -> None:

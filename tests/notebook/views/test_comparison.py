@@ -26,7 +26,7 @@ from agent_magics.notebook.views.comparison import (
     comparison_of,
     shared_prompts,
 )
-from agent_magics.notebook.views.differences import Compared, Piece
+from agent_magics.notebook.views.differences import Compared, Piece, compared
 from agent_magics.notebook.views.widgets import Views
 from tests.notebook.conftest import Notebook
 
@@ -311,3 +311,14 @@ def test_a_page_that_chooses_in_a_broken_session_is_logged(
         time.sleep(0.01)
     assert caplog.messages[0].startswith("choosing what to compare failed: OSError at ")
     view.close()
+
+
+def test_a_line_compares_once(asked: Notebook) -> None:
+    """Neither for the newest prompt first, nor again for the view."""
+    compared.cache_clear()
+    asked.run("%slot compare a b --prompt 2")
+    assert compared.cache_info().misses == 1
+    views = Views(asked.session)
+    views.comparison(("a", "b"), views.comparison(("a", "b")).comparison.prompts[1].id)
+    assert compared.cache_info().misses == 2  # the newest prompt's, for the plain comparison
+    views.close()
