@@ -31,9 +31,13 @@ def test_an_answer_that_streams_fills_the_budget(bench: Bench) -> None:
                 async for event in turn
                 if isinstance(event.payload, TextChunk)
             ]
+        seen = [
+            budget for budget in seen if part(budget, "answer")
+        ]  # the last may be history by now
         answers = [part(budget, "answer") for budget in seen]
+        assert len(answers) > 2
         assert answers == sorted(answers)
-        assert 0 < answers[0] < answers[-1]
+        assert answers[0] < answers[-1]
         assert len({budget.used - part(budget, "answer") for budget in seen}) == 1
         after = budget_now(session, "default")
         assert part(after, "answer") == 0
