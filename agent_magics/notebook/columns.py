@@ -8,6 +8,7 @@ A terminal shows each answer when it is whole.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from io import StringIO
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from agent_magics.notebook.host import in_kernel, somebody_there
 from agent_magics.notebook.lines import columns
 from agent_magics.notebook.markdown import escape_markdown
-from agent_magics.notebook.page import Page, Terminal
+from agent_magics.notebook.page import KEPT_INTERVAL_S, Page, Terminal, interval_s
 
 _ROW = '<div style="display: flex; flex-wrap: wrap; gap: 1em">'
 _BOX = '<div style="flex: 1 1 20em; min-width: 0">'
@@ -31,21 +32,40 @@ class Columns(Page):
         self.pages = {slot: _Column(self, is_live=is_live, anchor=anchor) for slot in slots}
         self._facts: dict[str, Any] = {}
 
-    def put(self, metadata: dict[str, Any]) -> None:
-        """Show what the columns have by now; with nobody there, once all of them are whole."""
-        facts = metadata.get("agent_magics")
+    def begin(self) -> None:
+        """Show all columns, though nothing may stand in them yet."""
+        if not self._outputs[-1].is_shown:
+            self._update()
+
+    def show_soon(self) -> None:
+        """Show what changed in a column: as often as a page can render all of them, seldom where
+        views draw all that still grow.
+        """
+        growing = [column for column in self.pages.values() if not column.is_whole]
+        is_watched = all(column.is_watched for column in growing)
+        size = sum(column.size for column in self.pages.values())
+        self._show_soon(KEPT_INTERVAL_S if is_watched else interval_s(size))
+
+    def put(self, facts: dict[str, Any]) -> None:
+        """Show a column that is whole; with nobody there, once all of them are."""
         if facts:
             self._facts[facts["slot"]] = facts
         if self.is_live or all(column.is_whole for column in self.pages.values()):
-            about = {"agent_magics": {"slots": self._facts}} if self._facts else {}
-            self._show(self._joined(), about)
+            self._update()
+
+    def _update(self) -> None:
+        self._forget_timer()
+        about = {"agent_magics": {"slots": self._facts}} if self._facts else {}
+        self._show(self._joined(), about)
+        self._shown_at = time.monotonic()
 
     def _joined(self) -> dict[str, str]:
+        shown = {slot: column.shown() for slot, column in self.pages.items()}
         boxes = [
-            f"{_BOX}\n\n**{escape_markdown(slot)}**\n\n{column.data['text/markdown']}\n\n</div>"
-            for slot, column in self.pages.items()
+            f"{_BOX}\n\n**{escape_markdown(slot)}**\n\n{data['text/markdown']}\n\n</div>"
+            for slot, data in shown.items()
         ]
-        plain = [f"{slot}\n{column.data['text/plain']}" for slot, column in self.pages.items()]
+        plain = [f"{slot}\n{data['text/plain']}" for slot, data in shown.items()]
         return {
             "text/markdown": "\n".join([_ROW, *boxes, "</div>"]),
             "text/plain": "\n\n".join(plain),
@@ -53,30 +73,41 @@ class Columns(Page):
 
 
 class _Column(Page):
-    """One of them; it gives what it would show to the whole."""
+    """One of them; the whole shows it."""
 
     def __init__(self, whole: Columns, *, is_live: bool, anchor: str) -> None:
         super().__init__(is_live=is_live, anchor=anchor)
-        self.data = {"text/markdown": "", "text/plain": ""}
-        self.is_whole = False
         self._whole = whole
-        self._is_shown = False
+        self._ended: dict[str, str] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self._ended is not None
+
+    @property
+    def size(self) -> int:
+        return self._size
 
     @property
     def is_in_the_way(self) -> bool:
         """Never: the columns are one output."""
         return False
 
-    def end(self, line: str, facts: dict[str, Any]) -> None:
-        self.is_whole = True
-        super().end(line, facts)
-        if not self._is_shown:  # it said nothing at all
-            self._whole.put({})
+    def shown(self) -> dict[str, str]:
+        """Give the MIME types as they are by now."""
+        return self._ended or self._bundle(self._outputs[-1], self._hint)
 
-    def _show(self, data: dict[str, str], metadata: dict[str, Any]) -> None:
-        self.data = data
-        self._is_shown = True
-        self._whole.put(metadata)
+    def begin(self) -> None:
+        if self.anchor and not self._is_over:
+            self._whole.begin()
+
+    def end(self, line: str, facts: dict[str, Any]) -> None:
+        self._is_over = True
+        self._ended = self._bundle(self._outputs[-1], line)
+        self._whole.put(facts)
+
+    def _show_soon(self, _each_s: float) -> None:
+        self._whole.show_soon()
 
 
 class _Whole(Terminal):

@@ -222,9 +222,12 @@ class Page:
         if output is not None and output is not self._outputs[-1]:
             self._show_one(output, self._bundle(output), {})
             return
+        self._show_soon(KEPT_INTERVAL_S if self.is_watched else interval_s(self._size))
+
+    def _show_soon(self, each_s: float) -> None:
+        """Show when `each_s` has passed since the last time, once for all that comes till then."""
         if self._timer:
             return
-        each_s = KEPT_INTERVAL_S if self.is_watched else interval_s(self._size)
         wait_s = self._shown_at + each_s - time.monotonic()
         if wait_s <= 0:
             self._update()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,10 +11,7 @@ import pytest
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import (
-    AgentEvent,
-    Completed,
     ReasoningChunk,
-    Reply,
     TextChunk,
     ToolEnded,
     ToolStarted,
@@ -24,18 +19,13 @@ from agent_magics.core.turns import (
     TurnStarted,
 )
 from agent_magics.notebook.buttons import LiveTurns
-from agent_magics.notebook.display import AnswerDisplay
-from agent_magics.notebook.page import Page
 from agent_magics.notebook.views import turn_view
-from agent_magics.notebook.views.turn_state import ContextShare
-from agent_magics.notebook.views.turn_view import KEPT_TURNS, DrawnTurn, TurnViews
+from agent_magics.notebook.views.turn_view import KEPT_TURNS, TurnViews
 from agent_magics.session.loop import background_loop, run
-from agent_magics.session.running import RunningTurn
+from tests.notebook.views.stage import Stage, play, until
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("W4")]
 
-REPLY = Reply(text="Hello", seq=7, slot_id="default", turn_id="t1", model="gpt-x")
-SHARE = ContextShare(used=1, window=10, threshold=8)
 CALL = (
     ToolStarted(call_id="c", tool_name="look", arguments={"what": "df"}),
     ToolEnded(call_id="c", tool_name="look", output=ToolOutput(content="3"), duration_ms=1),
@@ -51,92 +41,6 @@ REQUEST = ApprovalRequest(
 )
 
 
-class Stage:
-    """One turn in a cell, its view, and what pages are told of it. Use it on the session's loop."""
-
-    def __init__(self, views: TurnViews, turn_id: str = "t1") -> None:
-        self.views = views
-        self.stops: list[str] = []
-        self.turn = RunningTurn(
-            session_id="s",
-            slot_id="default",
-            slot_uid="u",
-            turn_id=turn_id,
-            clock=Clock(),
-            steer=_steer,
-            on_event=lambda: None,
-        )
-        self.page = Page(is_live=True, anchor=views.anchor)
-        self.view: DrawnTurn = views.open(
-            self.turn, self.page, stop=lambda: self.stops.append("stop"), share=lambda: SHARE
-        )
-        self.display = AnswerDisplay(self.page, self.view)
-
-    def feed(self, *payloads: TurnPayload) -> None:
-        for payload in payloads:
-            self.display.feed(
-                AgentEvent(
-                    session_id="s",
-                    slot_id="default",
-                    turn_id=self.turn.turn_id,
-                    sequence=1,
-                    created_at=datetime.now(UTC),
-                    payload=payload,
-                )
-            )
-
-    def end(self) -> None:
-        self.turn.end(Completed(reply=REPLY))
-        self.display.finish(Completed(reply=REPLY))
-
-    async def seen(self) -> None:
-        """Let a page find the turn's newest output."""
-        self.press("here", places=[self.page.place])
-        await _until(lambda: self.page.is_watched)
-
-    def press(self, kind: str, **said: Any) -> None:
-        self.views._heard({"kind": kind, "place": self.page.place, **said})
-
-
-class Clock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
-async def _steer(_turn: RunningTurn, _text: str) -> None: ...
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - nothing tells when
-            await asyncio.sleep(0.005)
-
-
-@pytest.fixture
-def views(outputs: object) -> TurnViews:
-    return TurnViews()
-
-
-@pytest.fixture
-def told(views: TurnViews, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What pages are told, in order."""
-    messages: list[dict[str, Any]] = []
-    monkeypatch.setattr(views._widget, "send", messages.append)
-    return messages
-
-
-def play(views: TurnViews, scene: Callable[[Stage], Awaitable[Any]]) -> Any:
-    """Play a scene with one turn on the session's loop."""
-
-    async def playing() -> Any:
-        return await scene(Stage(views))
-
-    return run(playing())
-
-
 def test_nothing_is_told_until_a_page_asks(
     views: TurnViews, told: list[dict[str, Any]], outputs: list[dict[str, Any]]
 ) -> None:
@@ -147,7 +51,7 @@ def test_nothing_is_told_until_a_page_asks(
         await asyncio.sleep(0.1)
         assert told == []
         await stage.seen()
-        await _until(lambda: bool(told))
+        await until(lambda: bool(told))
 
     play(views, scene)
     ((place, state),) = told[0]["places"].items()
@@ -242,7 +146,7 @@ def test_a_wait_is_shown_after_a_moment(views: TurnViews, outputs: list[dict[str
     async def scene(stage: Stage) -> None:
         stage.feed(TurnStarted(model="gpt-x", turn_index=1))
         assert outputs == []
-        await _until(lambda: bool(outputs))
+        await until(lambda: bool(outputs))
 
     play(views, scene)
     assert outputs[0]["data"]["text/plain"] == ""
@@ -257,7 +161,7 @@ def test_where_nothing_is_drawn_the_output_says_what_is_waited_for(
 
     async def scene(stage: Stage) -> None:
         stage.feed(TurnStarted(model="gpt-x", turn_index=1))
-        await _until(lambda: bool(outputs))
+        await until(lambda: bool(outputs))
         assert outputs[0]["data"]["text/plain"] == "waiting for gpt-x"
         stage.feed(CALL[0])
         stage.end()
@@ -272,7 +176,7 @@ def test_stop_stops_a_turn_that_runs(views: TurnViews, told: object) -> None:
     async def scene(stage: Stage) -> None:
         stage.feed(TextChunk(text="a"))
         stage.press("stop")
-        await _until(lambda: stage.stops == ["stop"])
+        await until(lambda: stage.stops == ["stop"])
         stage.end()
         stage.press("stop")
         await asyncio.sleep(0.02)
@@ -288,7 +192,7 @@ def test_a_stop_from_elsewhere_is_shown(views: TurnViews, told: list[dict[str, A
         stage.feed(TurnStarted(model="gpt-x", turn_index=1), CALL[0])
         await stage.seen()
         stage.turn.cancel()
-        await _until(lambda: "stopping" in str(told))
+        await until(lambda: "stopping" in str(told))
 
     play(views, scene)
     (state,) = told[-1]["places"].values()
@@ -325,7 +229,7 @@ def test_a_button_answers(
         stage.press("answer", id=1, word="perhaps")
         stage.press("answer", id=1, **said)
         given = await asking
-        await _until(lambda: any(item.get("kind") == "gone" for item in _items(told)))
+        await until(lambda: any(item.get("kind") == "gone" for item in _items(told)))
         return given
 
     assert play(views, scene) == answer
@@ -347,7 +251,7 @@ def test_arguments_that_are_no_json_are_asked_again(
     async def scene(stage: Stage) -> ApprovalAnswer | None:
         asking = await _asked(stage, tool_name="wipe", arguments={"a": 1, "b": 2})
         stage.press("answer", id=1, word="edited", text="{")
-        await _until(lambda: "That is no JSON object." in str(told))
+        await until(lambda: "That is no JSON object." in str(told))
         stage.press("answer", id=1, word="edited", text='{"a": 3}')
         return await asking
 
@@ -409,7 +313,7 @@ def test_a_turn_that_is_asked_about_before_it_is_shown_waits(
         turns._views = views
         stage = Stage(views)
         await stage.seen()
-        await _until(lambda: bool(stage.view._questions))
+        await until(lambda: bool(stage.view._questions))
         stage.press("answer", id=1, word="yes")
         return await asking
 
@@ -424,7 +328,7 @@ def test_a_stop_withdraws_the_question(views: TurnViews, told: list[dict[str, An
         asking = await _asked(stage)
         asking.cancel()
         await asyncio.wait([asking])
-        await _until(lambda: any(item.get("kind") == "gone" for item in _items(told)))
+        await until(lambda: any(item.get("kind") == "gone" for item in _items(told)))
 
     play(views, scene)
 
@@ -438,9 +342,9 @@ def test_a_call_opens_to_its_whole_result(views: TurnViews, told: list[dict[str,
     async def scene(stage: Stage) -> None:
         await stage.seen()
         stage.feed(CALL[0], end)
-        await _until(lambda: any(item.get("cut") == 5_000 for item in _items(told)))
+        await until(lambda: any(item.get("cut") == 5_000 for item in _items(told)))
         stage.press("open", id=1)
-        await _until(lambda: any(item.get("cut") == 0 and item["result"] for item in _items(told)))
+        await until(lambda: any(item.get("cut") == 0 and item["result"] for item in _items(told)))
 
     play(views, scene)
 
@@ -450,7 +354,7 @@ def test_places_that_nobody_knows_are_said_to_be(
 ) -> None:
     """A page that was reopened leaves them as they were saved."""
     views._heard({"kind": "here", "places": ["old"]})
-    run(_until(lambda: bool(told)))
+    run(until(lambda: bool(told)))
     assert told == [{"kind": "told", "n": 1, "places": {"old": None}}]
 
 
@@ -483,7 +387,7 @@ def test_a_button_that_fails_is_logged(views: TurnViews, caplog: pytest.LogCaptu
     async def scene(stage: Stage) -> None:
         stage.view._stop = fail
         stage.press("stop")
-        await _until(lambda: bool(caplog.messages))
+        await until(lambda: bool(caplog.messages))
 
     play(views, scene)
     assert caplog.messages[0].startswith("answering a page failed: OSError at test_turn_view.py:")
