@@ -59,9 +59,10 @@ class TurnWidget(anywidget.AnyWidget):
 class TurnViews:
     """Draws turns in whatever pages show their cells.
 
-    `open` is for the main thread, everything else happens on the session's loop. The newest turns
-    are remembered, so that a page that is loaded again draws them as they were. `are_absent`: no
-    page is expected; a question waits for none before one has come.
+    `open` is for the main thread, everything else happens on the session's loop. A turn has a view
+    for each time that it is displayed. Those that grow are remembered, and the newest others, so
+    that a page that is loaded again draws them as they were. `are_absent`: no page is expected; a
+    question waits for none before one has come.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class TurnViews:
         self._widget = TurnWidget(anchor=new_anchor())
         answer_while_busy(self._widget)
         self._widget.on_msg(lambda _widget, message, _buffers: self._heard(message))
-        self._views: dict[str, DrawnTurn] = {}
+        self._views: tuple[DrawnTurn, ...] = ()  # oldest first; replaced whole: two threads use it
         self.are_absent = are_absent
         self._told = 0
         self._pushing: asyncio.Task[None] | None = None
@@ -93,13 +94,16 @@ class TurnViews:
         `stop` stops the turn when the button is pressed, `share` tells how full the context is.
         """
         view = DrawnTurn(turn, page, stop=stop, share=share, pages=self)
-        while len(self._views) >= KEPT_TURNS:
-            del self._views[next(iter(self._views))]
-        self._views[turn.turn_id] = view
+        ended = [each for each in self._views if each.is_over]
+        forgotten = ended[: max(0, len(self._views) + 1 - KEPT_TURNS)]
+        self._views = (*(each for each in self._views if each not in forgotten), view)
         return view
 
     def find(self, turn_id: str) -> DrawnTurn | None:
-        return self._views.get(turn_id)
+        """Find where to ask about a turn: its newest view that a page draws, else the newest."""
+        views = [view for view in self._views if view.turn_id == turn_id and not view.is_over]
+        watched = [view for view in views if view.is_watched]
+        return next(reversed(watched or views), None)
 
     def close(self) -> None:
         """Tell pages no more; what is drawn is left to the saved outputs."""
@@ -123,14 +127,14 @@ class TurnViews:
         self.are_absent = False
         self._push()
         places: dict[str, Any] = dict.fromkeys(names)
-        for view in self._views.values():
+        for view in self._views:
             found = view.seen(names)
             places.update(found)
         self._tell(places)
         self._answered()
 
     async def _pressed(self, place: str, said: Mapping[str, Any]) -> None:
-        for view in self._views.values():
+        for view in self._views:
             if place in view.places:
                 view.pressed(said)
         self._answered()
@@ -159,7 +163,7 @@ class TurnViews:
 
     def _push(self) -> bool:
         places: dict[str, Any] = {}
-        for view in self._views.values():
+        for view in self._views:
             places.update(view.news())
         self._tell(places)
         return bool(places)
@@ -196,9 +200,20 @@ class DrawnTurn:
         self._model = ""
         self._is_new = False
         self._watching: asyncio.Task[None] | None = None
+        self._beginning: asyncio.TimerHandle | None = None
         self._quiet: asyncio.TimerHandle | None = None
         self._watched = asyncio.Event()
         self._questions: dict[int, _Asked] = {}
+        self.is_over = False  # it grows no more
+
+    @property
+    def turn_id(self) -> str:
+        return self._turn.turn_id
+
+    @property
+    def is_watched(self) -> bool:
+        """Tell whether a page draws it."""
+        return self._page.is_watched
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -246,10 +261,10 @@ class DrawnTurn:
 
     def end(self, last: str) -> None:
         """Show that it has ended; `last` stands under the answer."""
-        if self._watching:
-            self._watching.cancel()
-        if self._quiet:
-            self._quiet.cancel()
+        self.is_over = True
+        for waiting in (self._watching, self._beginning, self._quiet):
+            if waiting:
+                waiting.cancel()
         if not self.is_worth_keeping:
             self._page.drop_anchor()
         self._news(phase="ended", about="", hint="", last=last)
@@ -326,7 +341,7 @@ class DrawnTurn:
     def _begin(self, model: str) -> None:
         self._model = model
         loop = asyncio.get_running_loop()
-        loop.call_later(BEGIN_AFTER_S, self._page.begin)
+        self._beginning = loop.call_later(BEGIN_AFTER_S, self._page.begin)
         self._watching = loop.create_task(self._watch_for_stop())
         self._doing("waiting", shares=True)
 
@@ -358,7 +373,11 @@ class DrawnTurn:
         if phase == "waiting" and not self._page.is_watched:
             sentence = f"waiting for {self._model}"
             loop = asyncio.get_running_loop()
-            self._quiet = loop.call_later(QUIET_S, self._page.hint, sentence)
+            self._quiet = loop.call_later(QUIET_S, self._say_quietly, sentence)
+
+    def _say_quietly(self, sentence: str) -> None:
+        if not self._page.is_watched:  # else a page found it meanwhile, and counts by itself
+            self._page.hint(sentence)
 
     def _news(self, **status: Any) -> None:
         if status:
