@@ -21,6 +21,7 @@ from agent_magics.session.loop import Handle, background_loop
 __all__ = [
     "Bridge",
     "FailedCell",
+    "FailedDisplay",
     "StoppedCell",
     "cell_origin",
     "kernel_id",
@@ -45,6 +46,18 @@ class StoppedCell(_QuietEnd):
 
 class FailedCell(_QuietEnd):
     """What the cell did failed; its text says what, and what to do now."""
+
+
+class FailedDisplay(BaseException):
+    """Ends the cell whose display raised `error`, which it shows.
+
+    IPython reports an `Exception` of a display and goes on, as if nothing had failed.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        if isinstance(error, _QuietEnd):
+            self._render_traceback_ = error._render_traceback_
 
 
 class Bridge:

@@ -81,6 +81,16 @@ def may_draw() -> bool:
     return origin is not None and origin.cell_id is not None and not is_foreign
 
 
+def leave_display_hook() -> None:
+    """End what IPython's display hook began, where an error is about to leave it.
+
+    ipykernel 7.4 would take later errors for the hook's, and cells that await for failed ones.
+    """
+    hook = getattr(_shell(), "displayhook", None)
+    if getattr(hook, "msg", None) is not None:  # ipykernel's, while the hook runs
+        cast("Any", hook).finish_displayhook()
+
+
 def execution_token() -> str:
     """Name the execution that runs: the same within it, another in the next."""
     return f"{request_id()}:{getattr(_shell(), 'execution_count', 0)}"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from IPython import get_ipython
 
+from agent_magics.notebook.bridge import FailedDisplay
+from agent_magics.notebook.host import leave_display_hook
 from agent_magics.notebook.magics import seat_of
 from agent_magics.notebook.turns import show_apart
 
@@ -17,9 +19,11 @@ class TurnView:
     """Show a turn from its beginning on: as it streams, and as it ended (W4).
 
     `turn` is what `Session.send_message` gives. At the end of a cell, or by IPython's `display`,
-    it looks as a turn of `%agent` does, its stop button and its questions included, and the cell
-    doesn't wait for it; with nobody there (nbclient) it does. Each display is one more view.
-    Raises `AgentError` where `%load_ext agent_magics` has not been run.
+    it looks as a turn of `%agent` does, its stop button included, and the cell doesn't wait for
+    it. With nobody there (nbclient) it does, and fails where the turn doesn't complete. Questions
+    stand there too in a turn of the notebook's own session; another session asks its own approver.
+    Each display is one more view, which ends with the turn; this object is no widget. Raises
+    `AgentError` where `%load_ext agent_magics` has not been run.
     """
 
     def __init__(self, turn: RunningTurn) -> None:
@@ -31,4 +35,8 @@ class TurnView:
         return f"<turn in {self._turn.slot_id}, {state}>"
 
     def _ipython_display_(self) -> None:
-        show_apart(self._seat, self._turn)
+        try:
+            show_apart(self._seat, self._turn)
+        except Exception as error:
+            leave_display_hook()
+            raise FailedDisplay(error) from error

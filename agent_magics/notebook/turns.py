@@ -98,13 +98,13 @@ def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None])
 def show_apart(seat: Seat, turn: RunningTurn) -> None:
     """Show a turn that somebody else waits for, from its beginning on, in the cell that runs.
 
-    With nobody there the cell waits for its end: what comes after a cell would be lost.
+    With nobody there the cell waits for its end, and ends as by `show_turn`: what comes after a
+    cell would be lost.
     """
     if somebody_there():
         show_behind(seat, turn, then=lambda _reply: None)
-        return
-    answer = AnswerDisplay()
-    seat.bridge.run(lambda: _watched(answer, turn, tells=True), on_interrupt=turn.cancel)
+    else:
+        show_turn(seat, turn)
 
 
 def _stop(turn: RunningTurn) -> None:
