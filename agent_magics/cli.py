@@ -18,7 +18,13 @@ from agent_magics.providers.weights import WHEEL, find_weights, pull, weights_fo
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.running import reply_or_raise
 from agent_magics.session.session import Session
-from agent_magics.settings import embedded_is_ready, providers_for, reachable, resolve_model
+from agent_magics.settings import (
+    embedded_is_ready,
+    providers_for,
+    reachable,
+    resolve_model,
+    shown_model,
+)
 
 FAILED = 1
 INTERRUPTED = 130
@@ -118,7 +124,7 @@ async def _converse(name: str | None) -> None:
     agent = await builder.build()
     try:
         note = " (demo model, on this machine: it can't do real work)" if choice.is_demo else ""
-        print(f"model: {choice.spec}{note}")
+        print(f"model: {shown_model(choice.spec)}{note}")
         session = await agent.new_session()
         await _ask(session, QUESTION)
         await session.derive_slot(BRANCH, session.current_slot)

@@ -84,6 +84,18 @@ def test_demo_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "nowhere.yaml" in capsys.readouterr().err
 
 
+@pytest.mark.req("dec66")
+def test_demo_shows_nothing_that_an_address_hides(capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminals are recorded and shared too."""
+    place = f"127.0.0.1:{free_port()}/v1"
+    model = f"openai:m@http://me:a-password@{place}?code=a-code"
+    assert main(["demo", "--model", model]) == 1
+    told = capsys.readouterr()
+    assert f"model: openai:m@http://{place}\n" in told.out
+    assert f"at http://{place}" in told.err
+    assert not [part for part in ("a-password", "a-code") if part in told.out + told.err]
+
+
 def test_no_model_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing answers."""
     assert main(["demo"]) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_magics.core.error_root import AgentError, listed
+from agent_magics.core.redact import shown_model
 
 
 class BuildError(AgentError):
@@ -69,7 +70,8 @@ class InvalidDefaultModel(BuildError):
 
     def __init__(self, model: str, known: Sequence[str]) -> None:
         super().__init__(
-            f'Default model "{model}" belongs to no registered provider ({listed(known)}).'
+            f'Default model "{shown_model(model)}" belongs to no registered provider'
+            f" ({listed(known)})."
         )
 
 
@@ -78,5 +80,6 @@ class InvalidModelConfig(BuildError):
 
     def __init__(self, kind: str, model: str, known: Sequence[str]) -> None:
         super().__init__(
-            f'The {kind} model "{model}" belongs to no registered provider ({listed(known)}).'
+            f'The {kind} model "{shown_model(model)}" belongs to no registered provider'
+            f" ({listed(known)})."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from agent_magics.core.messages import Message, Reasoning, TokenUsage, ToolCall, Value
+from agent_magics.core.redact import shown_model
 from agent_magics.core.slots import ModelParams
 
 UNKNOWN_WINDOW = 128_000
@@ -28,6 +29,11 @@ class ModelInfo(Value):
     def spec(self) -> str:
         """The model as people write it: `provider:name`."""
         return f"{self.provider}:{self.name}"
+
+    @property
+    def shown(self) -> str:
+        """The model as sentences and outputs write it: see `shown_model`."""
+        return shown_model(self.spec)
 
 
 class ToolDefinition(Value):

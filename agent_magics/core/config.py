@@ -13,6 +13,7 @@ from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Value
 from agent_magics.core.money import Price, SpendingLimit
+from agent_magics.core.redact import shown_model
 
 
 class EnvironmentContext(Value):
@@ -106,8 +107,9 @@ def _facts(spec: str, told: object) -> ModelFacts:
     is_known = isinstance(told, Mapping) and told.keys() <= set(ModelFacts.__struct_fields__)
     if facts is None or not is_known:
         raise InputValidation(
-            f'What is said of "{spec}" is {told!r:.60}; write {{"context_window": 32768}} in'
-            ' tokens, {"has_tools": False}, {"has_vision": True}, or several of them.'
+            f'What is said of "{shown_model(spec)}" is {told!r:.60}; write'
+            ' {"context_window": 32768} in tokens, {"has_tools": False},'
+            ' {"has_vision": True}, or several of them.'
         )
     return facts
 

@@ -52,6 +52,7 @@ from agent_magics.core.error_root import (
     quoted,
     said_by as said_by,
 )
+from agent_magics.core.redact import shown_model
 
 if TYPE_CHECKING:  # messages have errors of their own
     from agent_magics.core.messages import TokenUsage
@@ -94,10 +95,11 @@ class ModelNotSupported(ModelError):
     source_component = "agent"
 
     def __init__(self, model: str, known: Sequence[str]) -> None:
-        provider, colon, name = model.partition(":")
+        shown = shown_model(model)
+        provider, colon, name = shown.partition(":")
         meant = near(provider, known, behind=f"{colon}{name}")
         super().__init__(
-            f'No provider answers for model "{model}".{meant} Write provider:model with one of:'
+            f'No provider answers for model "{shown}".{meant} Write provider:model with one of:'
             f" {listed(known)}."
         )
 

@@ -10,6 +10,7 @@ import msgspec
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import TokenUsage, Value
+from agent_magics.core.redact import shown_model
 
 _LIMIT = re.compile(
     r"\s*(?:(?:\$|usd)?\s*(?P<usd>\d+(?:\.\d+)?)(?:\s*(?:\$|usd))?"
@@ -140,8 +141,8 @@ def _price(spec: str, numbers: object) -> Price:
         return msgspec.convert(numbers, _Numbers).price
     except (msgspec.ValidationError, ValueError) as error:
         raise InputValidation(
-            f'The price of "{spec}" is {numbers!r:.60}; write dollars per million tokens as'
-            " [input, output] or [input, output, cached input]."
+            f'The price of "{shown_model(spec)}" is {numbers!r:.60}; write dollars per million'
+            " tokens as [input, output] or [input, output, cached input]."
         ) from error
 
 

@@ -23,8 +23,10 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import Assistant, System, ToolResult, User, text_of
 from agent_magics.core.ports import SessionState
+from agent_magics.core.redact import redact
 from agent_magics.dataframes.columns import Row
 from agent_magics.dataframes.places import Places
+from agent_magics.dataframes.shown import model_name, shown_payload
 
 
 def event_rows(state: SessionState) -> Iterable[Row]:
@@ -44,7 +46,7 @@ def event_rows(state: SessionState) -> Iterable[Row]:
             "tokens": event.tokens,
             "text": text_of_payload(payload),
             "tool": getattr(payload, "tool_name", None),
-            "payload": msgspec.json.encode(payload).decode(),
+            "payload": msgspec.json.encode(shown_payload(payload)).decode(),
         }
 
 
@@ -60,7 +62,7 @@ def usage_rows(state: SessionState) -> Iterable[Row]:
             "seq": event.seq,
             "created_at": event.created_at,
             "purpose": spent.purpose,
-            "model": f"{spent.provider}:{spent.model}",
+            "model": model_name(spent.provider, spent.model),
             "attempt": spent.attempt,
             "input_tokens": spent.input_tokens,
             "output_tokens": spent.output_tokens,
@@ -100,7 +102,7 @@ def text_of_payload(payload: Payload) -> str | None:  # noqa: C901, PLR0911, PLR
         case SlotChanged(action=action, slot_id=slot_id):
             return f"{action} {slot_id}"
         case Retry(reason=reason):
-            return reason
+            return redact(reason)
         case Approval(answer=answer):
             return answer
         case _:

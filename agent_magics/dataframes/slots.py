@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from agent_magics.core.events import SPOKEN
 from agent_magics.core.ports import SessionState
+from agent_magics.core.redact import shown_model
 from agent_magics.core.slots import Focused, Slot
 from agent_magics.dataframes.columns import Row
+from agent_magics.dataframes.shown import model_name
 from agent_magics.dataframes.turns import turn_rows
 
 MODES = ("full", "focused", "readonly")
@@ -40,7 +42,7 @@ def slot_rows(state: SessionState) -> Iterable[Row]:
             "turns": turns[slot.uid],
             "events": events[slot.uid],
             "tokens": tokens[slot.uid],
-            "model": slot.config.model,
+            "model": slot.config.model and shown_model(slot.config.model),
             "system_prompt": slot.config.system_prompt,
             "generation": slot.generation,
             "checkpoint_id": slot.checkpoint_id,
@@ -68,7 +70,7 @@ def checkpoint_rows(state: SessionState) -> Iterable[Row]:
             "source_max_seq": checkpoint.source_max_seq,
             "tokens_before": checkpoint.tokens_before,
             "tokens_after": checkpoint.tokens_after,
-            "model": _model_of(checkpoint.provider, checkpoint.model),
+            "model": model_name(checkpoint.provider, checkpoint.model),
             "is_degraded": checkpoint.degraded,
             "is_active": slot is not None and slot.checkpoint_id == checkpoint.checkpoint_id,
             "summary": checkpoint.summary,
@@ -79,8 +81,3 @@ def _mode_of(slot: Slot) -> Row:
     mode = slot.config.mode
     count = mode.recent_messages if isinstance(mode, Focused) else None
     return {"mode": str(mode.__struct_config__.tag), "recent_messages": count}
-
-
-def _model_of(provider: str, model: str) -> str | None:
-    """Name who wrote a summary; nobody did where turns were left out without one."""
-    return f"{provider}:{model}" if model else None

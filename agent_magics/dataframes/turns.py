@@ -24,6 +24,7 @@ from agent_magics.core.messages import text_of
 from agent_magics.core.ports import SessionState
 from agent_magics.dataframes.columns import Row
 from agent_magics.dataframes.places import Places
+from agent_magics.dataframes.shown import model_name
 
 Outcome = Literal["completed", "stopped", "failed", "interrupted"]
 OUTCOMES: tuple[Outcome, ...] = ("completed", "stopped", "failed", "interrupted")
@@ -82,7 +83,7 @@ class _Turn:
         if text:
             self.answers.append(text)
         if answer.model:
-            self.model = f"{answer.provider}:{answer.model}" if answer.provider else answer.model
+            self.model = model_name(answer.provider, answer.model)
         is_whole = answer.status == "complete"
         self.outcome = "completed" if is_whole else _BY_CAUSE[answer.cause]
 

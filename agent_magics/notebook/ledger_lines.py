@@ -35,6 +35,8 @@ from agent_magics.core.messages import (
     User,
     Value,
 )
+from agent_magics.core.redact import redact
+from agent_magics.dataframes.shown import shown_payload
 from agent_magics.settings import shown_model
 
 SCANNED_CHARACTERS = 2_000  # of a long text, for its line
@@ -79,7 +81,7 @@ def line_of(payload: Payload, *, is_exact: bool = True) -> str:  # noqa: C901, P
             return _usage_line(payload, is_exact=is_exact)
         case Retry(provider=provider, model=model, attempt=attempt, reason=reason):
             who = shown_model(f"{provider}:{model}")
-            return _one_line(f"{who} · attempt {attempt} failed: {reason}")
+            return _one_line(f"{who} · attempt {attempt} failed: {redact(reason)}")
         case Approval(tool_name=name, answer=answer):
             return f"{name}: {answer}"
         case _:
@@ -105,7 +107,7 @@ def parts_of(payload: Payload) -> tuple[Part, ...]:  # noqa: PLR0911  a line a k
         case Imported(message=User(content=content) | Assistant(content=content)):
             return _content_parts(content)
         case _:
-            return (Part(label="event", text=pretty(payload)),)
+            return (Part(label="event", text=pretty(shown_payload(payload))),)
 
 
 def said_in(content: Content) -> str:
@@ -186,7 +188,7 @@ def _answer_parts(answer: ToolAnswered) -> tuple[Part, ...]:
 def _how_it_ended(answer: AssistantMessage) -> str:
     if answer.status == "complete":
         return ""
-    return f" ({answer.cause or 'failed'}{f': {answer.detail}' if answer.detail else ''})"
+    return f" ({answer.cause or 'failed'}{f': {redact(answer.detail)}' if answer.detail else ''})"
 
 
 def _mark(answer: ToolAnswered, is_exact: bool) -> str:  # noqa: FBT001  passed on

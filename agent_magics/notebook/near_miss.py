@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from agent_magics.core.redact import redact
 from agent_magics.notebook.arguments import Command
 from agent_magics.notebook.catalogue import MAGICS, magic
 from agent_magics.settings import PROVIDER_IDS
@@ -35,7 +36,7 @@ def near_miss(line: str) -> str | None:
     meant = _nearest(words[0], tuple(_MEANT))
     if meant is None:
         return None
-    return f"{_sentence(words, meant)} To send it as a prompt: %agent -- {line.strip()}"
+    return redact(f"{_sentence(words, meant)} To send it as a prompt: %agent -- {line.strip()}")
 
 
 def command_of(line: str) -> Command | None:

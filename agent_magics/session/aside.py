@@ -11,6 +11,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError, ProviderError, said_by
 from agent_magics.core.events import Purpose
 from agent_magics.core.ports import Clock, Provider
+from agent_magics.core.redact import redact
 from agent_magics.session.answer import Answer, with_estimate
 from agent_magics.session.asking import collect
 from agent_magics.session.record import Recorder
@@ -53,14 +54,14 @@ class Aside:
         except (AgentError, asyncio.CancelledError):
             raise
         except Exception as error:  # a provider is foreign code (decision 16)
-            raise ProviderError(f"{model.spec} failed: {said_by(error)}") from error
+            raise ProviderError(f"{model.shown} failed: {redact(said_by(error))}") from error
         finally:
             usage = answer.usage_event(model, purpose, self.clock.monotonic())
             usage = with_estimate(usage, count_text(answer.said))
             events = [*answer.retries(model, purpose), usage]
             await self.recorder.append(events, slot_uid=slot_uid, turn_id=turn_id)
         if answer.calls:
-            raise ProviderError(f"{model.spec} called a tool instead of answering")
+            raise ProviderError(f"{model.shown} called a tool instead of answering")
         if answer.done and answer.done.finish == "length":
-            raise ProviderError(f"{model.spec} ran into its output limit before it was done")
+            raise ProviderError(f"{model.shown} ran into its output limit before it was done")
         return answer.said

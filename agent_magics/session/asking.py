@@ -33,6 +33,7 @@ from agent_magics.core.errors import (
 )
 from agent_magics.core.messages import ToolCall
 from agent_magics.core.ports import Provider
+from agent_magics.core.redact import redact
 from agent_magics.core.streams import closing
 from agent_magics.core.text import clean_value
 from agent_magics.session.answer import Answer
@@ -110,7 +111,7 @@ def is_curable(error: Exception) -> TypeGuard[ProviderError]:
 
 def detail_of(error: Exception) -> str:
     """Say what an error says, as it is recorded with the answer that it ended."""
-    return error.message if isinstance(error, AgentError) else said_by(error)
+    return error.message if isinstance(error, AgentError) else redact(said_by(error))
 
 
 def _checked(event: ChatEvent, provider: Provider) -> ChatEvent:

@@ -152,7 +152,7 @@ class Bridges:
         summary = answer.strip()
         fault = fault_of(summary, needs_headings=False)
         if fault:
-            raise CompactError(f"the summary by {writer.spec} was refused: {fault}.")
+            raise CompactError(f"the summary by {writer.shown} was refused: {fault}.")
         return summary
 
 

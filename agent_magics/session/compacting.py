@@ -298,7 +298,7 @@ class Compactor:
         refused = judge_summary(said, plan=plan, output_limit=limit)
         if refused:
             raise CompactError(
-                f"The summary by {writer.spec} was refused ({refused}); nothing changed."
+                f"The summary by {writer.shown} was refused ({refused}); nothing changed."
                 " Try again, or set compact_model to a stronger model."
             )
         return said

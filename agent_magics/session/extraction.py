@@ -135,7 +135,7 @@ class Extraction:
         request = extraction_request(material.stretches, known, model=model.name, window=window)
         if request is None:
             raise InputValidation(
-                f"{model.spec} has a window of {window:,} tokens; no conversation fits into it"
+                f"{model.shown} has a window of {window:,} tokens; no conversation fits into it"
             )
         extracted = await self._asked(request, provider, model, slot_uid, turn_id)
         told = known[: len(known) - request.unlisted]

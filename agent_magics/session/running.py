@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted, said_by
 from agent_magics.core.messages import Message
 from agent_magics.core.ports import Clock
+from agent_magics.core.redact import redact
 from agent_magics.core.turns import (
     AgentEvent,
     Cancelled,
@@ -218,7 +219,7 @@ class RunningTurn:
             case Failed(error=error) | Panicked(error=InternalPanic() as error):
                 self.emit(TurnFailed(code=error.code, message=error.message))
             case Panicked(error=error):
-                self.emit(TurnFailed(code=InternalPanic.code, message=said_by(error)))
+                self.emit(TurnFailed(code=InternalPanic.code, message=redact(said_by(error))))
         self._outcome.set_result(outcome)
         self.has_begun.set()
         self.between_requests.set()
@@ -264,4 +265,4 @@ def reply_or_raise(outcome: TurnOutcome) -> Reply:
         case Failed(error=error) | Panicked(error=InternalPanic() as error):
             raise error
         case Panicked(error=error):
-            raise InternalPanic(said_by(error)) from error
+            raise InternalPanic(redact(said_by(error))) from error

@@ -23,7 +23,7 @@ def as_seen_by(model: ModelInfo, request: ChatRequest) -> ChatRequest:
     asked = next((m for m in reversed(request.messages) if isinstance(m, User)), None)
     if asked is not None and _has_image(asked):
         error = ProviderError(
-            f"{model.spec} takes no images. Leave the image out, or choose a model that takes them"
+            f"{model.shown} takes no images. Leave the image out, or choose a model that takes them"
             " with %agent model."
         )
         error.was_sent = False

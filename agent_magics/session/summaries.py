@@ -101,7 +101,7 @@ class Summaries:
         summary = answer.strip()
         fault = fault_of(summary, needs_headings=False)
         if fault:
-            raise CompactError(f"The automatic summary by {writer.spec} was refused: {fault}.")
+            raise CompactError(f"The automatic summary by {writer.shown} was refused: {fault}.")
         return summary
 
     def _request(self, slot: Slot, writer: ModelInfo) -> ChatRequest:

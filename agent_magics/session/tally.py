@@ -12,6 +12,7 @@ from agent_magics.core.events import LedgerEvent, Usage
 from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import SpendingLimit, Spent
 from agent_magics.core.ports import Provider, Replaying
+from agent_magics.core.redact import shown_model
 from agent_magics.session.answer import Answer, added
 
 
@@ -74,8 +75,9 @@ class Tally:
         if is_priced or not any(limit and limit.usd is not None for limit in limits):
             return None
         return (
-            f"The price of {model} isn't known, so a spending limit in money can't hold it;"
-            ' give the limit in tokens ("200k tokens"), or its price in AgentMagics.prices.'
+            f"The price of {shown_model(model)} isn't known, so a spending limit in money can't"
+            ' hold it; give the limit in tokens ("200k tokens"), or its price in'
+            " AgentMagics.prices."
         )
 
 

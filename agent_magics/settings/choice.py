@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Literal
 
+from agent_magics.core import redact
 from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
 from agent_magics.providers.presets import Preset
@@ -36,9 +36,6 @@ REMEDIES_WITHOUT_RUNTIME = (
     'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or install "agent-magics[local]" and'
     ' run "%agent model pull" for the small demo model (93 MB).'
 )
-
-_PATH_LIKE = re.compile(r"[/\\~.]|[A-Za-z]:[/\\]")
-_USER = re.compile(r"//[^/@]*@")
 
 
 class Choice(Value):
@@ -78,19 +75,8 @@ def model_label(environ: Environ, name: str | None = None) -> str:
 
 
 def shown_model(spec: str) -> str:
-    """Write a model for an output that may be saved and shared: no folder, and of an address
-    neither its user nor its query, where keys may stand.
-
-    `scripted:/home/me/answers.yaml` is shown as `scripted:answers.yaml`; other names stay whole.
-    """
-    if spec == NO_MODEL:
-        return "no model"
-    provider, _, rest = spec.partition(":")
-    name, at, address = rest.partition("@http")
-    if provider == "scripted" or _PATH_LIKE.match(name) or name.lower().endswith(".gguf"):
-        name = re.split(r"[/\\]", name)[-1]
-    place = _USER.sub("//", address).partition("?")[0]
-    return f"{provider}:{name}{at}{place}" if name else provider
+    """Write a model for an output, as `core.redact.shown_model`; where there is none, say that."""
+    return "no model" if spec == NO_MODEL else redact.shown_model(spec)
 
 
 async def resolve_model(name: str | None, *, environ: Environ, probe: bool = True) -> Choice:
@@ -122,7 +108,8 @@ async def _named(name: str, environ: Environ) -> Choice:
         raise ModelNotSupported(name, (*PROVIDER_IDS, *_added_providers()))
     if provider == "embedded" and f"{provider}:{model}" != EMBEDDED_SPEC:
         raise ModelError(
-            f'There is no embedded model "{model}"; the one there is: {EMBEDDED_SPEC}.'
+            f'There is no embedded model "{redact.shown_address(model)}"; the one there is:'
+            f" {EMBEDDED_SPEC}."
         )
     if model:
         spec = f"{provider}:{model}"
