@@ -14,7 +14,7 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, Done, ModelInfo, Noti
 from agent_magics.core.errors import InputValidation, ProviderError
 from agent_magics.core.ports import Provider
 from agent_magics.core.streams import closing
-from agent_magics.providers.take import Take, key_of, rest_of, spec_of, take_of
+from agent_magics.providers.take import Take, keys_of, rest_of, spec_of, specs_of, take_of
 from agent_magics.providers.tape import PATTERN, Tape
 
 _TOO_LONG = ("input_overflow", "output_reservation")
@@ -55,7 +55,8 @@ class RecordedProvider:
 
     async def describe(self, model: str) -> ModelInfo:
         """Tell what is known of a model; what was recorded needs no server."""
-        known = self._tape.described(spec_of(self.provider_id, model))
+        names = specs_of(self.provider_id, model)
+        known = next(filter(None, map(self._tape.described, names)), None)
         if self._mode == "replay" or (self._mode == "auto" and known is not None):
             told = known or ModelInfo(name=model, provider=self.provider_id)
             return msgspec.structs.replace(told, name=model)
@@ -66,9 +67,9 @@ class RecordedProvider:
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream an answer (see `core.ports.Provider.chat`)."""
-        key = key_of(request, self.provider_id)
-        place = self._tape.claim(key)
-        take = self._found(key, place)
+        keys = keys_of(request, self.provider_id)
+        place = self._tape.claim(keys[0])
+        take = self._found(keys, place)
         if take is not None:
             answer = self._replayed(take, request)
         elif self._mode == "replay":
@@ -85,20 +86,21 @@ class RecordedProvider:
             return self._mode == "replay"
         if request is None:
             return not self._tape.is_empty
-        key = key_of(request, self.provider_id)
-        return self._found(key, self._tape.next_place(key)) is not None
+        keys = keys_of(request, self.provider_id)
+        return self._found(keys, self._tape.next_place(keys[0])) is not None
 
     async def aclose(self) -> None:
         """Free the other provider."""
         await self._provider.aclose()
 
-    def _found(self, key: str, place: int) -> Take | None:
-        take = self._tape.find(key, place)
+    def _found(self, keys: Sequence[str], place: int) -> Take | None:
+        """Find the answer at a place, by an earlier key where the request's own has none."""
+        take = next(filter(None, (self._tape.find(key, place) for key in keys)), None)
         match self._mode:
             case "record":
                 return None
             case "replay":
-                return take or self._tape.last(key)
+                return take or next(filter(None, map(self._tape.last, keys)), None)
             case "auto":
                 return take if take is not None and _holds(take) else None
 

@@ -31,11 +31,10 @@ from agent_magics.core.messages import (
     Value,
     text_of,
 )
-from agent_magics.core.redact import redact
+from agent_magics.core.redact import redact, shown_address, without_marked_keys
 
 VERSION = 1
 MAX_ASKED_CHARACTERS = 200
-_QUERY = re.compile(r"(@https?://[^?]*)\?.*", re.DOTALL)
 _WRITTEN = re.compile(
     r"<(system_instructions|slot_prompt|system_prompt_override|personality_spec)>.*?</\1>",
     re.DOTALL,
@@ -149,13 +148,13 @@ def take_of(
 ) -> Take:
     """Make the line for an answer."""
     return Take(
-        key=key_of(request, provider),
+        key=keys_of(request, provider)[0],
         place=place,
         model=spec_of(provider, request.model),
         purpose=request.purpose,
         asked=_asked(request),
         rest=rest_of(request),
-        answer=tuple(_folded(events, _without_secrets(request.model))),
+        answer=tuple(_folded(events, shown_address(request.model))),
         failure=Failure.of(failure) if failure else None,
         duration_ms=duration_ms,
     )
@@ -163,11 +162,17 @@ def take_of(
 
 def spec_of(provider: str, model: str) -> str:
     """Write a model as recordings name it: an address in it has no password and no query."""
-    return f"{provider}:{_without_secrets(model)}"
+    return redact(f"{provider}:{shown_address(model)}")
 
 
-def _without_secrets(model: str) -> str:
-    return redact(_QUERY.sub(r"\1?…", model))
+def specs_of(provider: str, model: str) -> tuple[str, ...]:
+    """Give the names under which a model may be recorded: today's first, then earlier ones.
+
+    Earlier, a query stood in the name, and a user as `…@`.
+    """
+    return tuple(
+        dict.fromkeys((spec_of(provider, model), without_marked_keys(f"{provider}:{model}")))
+    )
 
 
 def _by(model: str, done: Done) -> Done:
@@ -179,17 +184,27 @@ def _by(model: str, done: Done) -> Done:
     )
 
 
-def key_of(request: ChatRequest, provider: str) -> str:
+def keys_of(request: ChatRequest, provider: str) -> tuple[str, ...]:
     """Digest what a request asks: model, system, tools and the authored messages (decision 61).
+
+    The first is its key; by the others earlier recordings know it. An address's query, which
+    may choose a version or a deployment, is in the key, without what is called a key.
 
     Of the system part, what somebody wrote for this conversation: skills, memories, the session's
     facts and the environment are another's on another machine, or those of the last run. Of a
     turn's request, tool-result text, reference blocks and notes of ours are left out; so a
     follow-up is found by its place and the calls before it.
     """
+    name, *earlier = specs_of(provider, request.model)
+    _, mark, query = request.model.partition("?") if "@http" in request.model else ("", "", "")
+    exact = f"{name}?{_digest(without_marked_keys(mark + query))}" if query else name
+    return tuple(dict.fromkeys(_key(request, model) for model in (exact, *earlier)))
+
+
+def _key(request: ChatRequest, spec: str) -> str:
     is_turn = request.purpose == "turn"
     asked = [
-        spec_of(provider, request.model),
+        spec,
         request.purpose,
         request.tool_choice,
         request.params,

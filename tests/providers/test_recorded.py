@@ -22,7 +22,7 @@ from agent_magics.core.messages import (
 )
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.take import key_of, rest_of
+from agent_magics.providers.take import Take, keys_of, rest_of
 from agent_magics.providers.tape import Tape
 
 
@@ -244,9 +244,9 @@ TOOL = ToolDefinition(name="look", description="d", parameters={"type": "object"
 )
 def test_what_is_asked_is_the_key(changed: ChatRequest) -> None:
     """Each of these is another question; the numbers of events are not."""
-    assert key_of(changed, "p") != key_of(request(), "p")
-    assert key_of(request(), "p") != key_of(request(), "q")
-    assert key_of(request(user("hello", seq=9)), "p") == key_of(request(), "p")
+    assert keys_of(changed, "p") != keys_of(request(), "p")
+    assert keys_of(request(), "p") != keys_of(request(), "q")
+    assert keys_of(request(user("hello", seq=9)), "p") == keys_of(request(), "p")
     assert rest_of(request()) == rest_of(request(user("other")))
 
 
@@ -267,7 +267,7 @@ def test_what_another_machine_has_around_is_not_part_of_the_question(tag: str) -
     other = ChatRequest(
         model="m", messages=(System(text=WRITTEN.replace("kind", "rude")), user("hello"))
     )
-    assert key_of(bare, "p") == key_of(around, "p") != key_of(other, "p")
+    assert keys_of(bare, "p") == keys_of(around, "p") != keys_of(other, "p")
     assert rest_of(bare) != rest_of(around)
 
 
@@ -294,6 +294,50 @@ def test_an_address_is_recorded_without_what_it_hides(tmp_path: Path) -> None:
     assert again[-1].reasoning.model == name
     assert "a-password" not in path.read_text("utf-8")
     assert "a-code" not in path.read_text("utf-8")
+
+
+@pytest.mark.req("P4")
+def test_addresses_of_two_versions_are_two_questions() -> None:
+    """A query may choose an API version or a deployment; a key in it chooses nothing."""
+
+    def key(query: str, user: str = "") -> str:
+        asking = ChatRequest(model=f"m@http://{user}host/v1{query}", messages=request().messages)
+        return keys_of(asking, "p")[0]
+
+    old, new = "?api-version=2024-06-01", "?api-version=2025-01-01"
+    assert len({key(old), key(new), key("")}) == 3
+    assert key(f"{old}&api_key=one-key") == key(f"{old}&api_key=two-keys")
+    assert key(old) == key(old, "me:a-password@")
+
+
+@pytest.mark.req("P4")
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("", "83ec0d0be8a6ba8236f650c6"),
+        ("@http://host/v1", "5d94f0db4e04856944354104"),
+        ("@http://host/v1?api-version=2024-06-01", "b0d6c562bb00eedbc63c6cdb"),
+        ("@http://me:word@host/v1?key=a-code", "33c19805c850eb24a473fed0"),
+    ],
+)
+def test_an_earlier_recording_of_an_address_is_found(
+    tmp_path: Path, address: str, key: str
+) -> None:
+    """Its query stood in the key as it was written; what was recorded since goes first."""
+    path = tmp_path / "x.recording.jsonl"
+    asking = ChatRequest(model=f"m{address}", messages=request().messages)
+    asked(path, "record", asking, steps=["then"])
+    (line,) = path.read_bytes().splitlines()
+    take = msgspec.json.decode(line, type=Take)
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(take, key=key)) + b"\n")
+    modes: tuple[RecordingMode, ...] = ("replay", "auto")
+    for mode in modes:
+        again, inner = asked(path, mode, asking, steps=["not this"])
+        assert [e.text for e in again if isinstance(e, TextDelta)] == ["then"]
+        assert inner.requests == []
+    asked(path, "record", asking, steps=["now"])
+    again, _ = asked(path, "replay", asking)
+    assert [e.text for e in again if isinstance(e, TextDelta)] == ["now"]
 
 
 @pytest.mark.req("P4")
