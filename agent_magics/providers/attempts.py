@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from agent_magics.core.chat import ChatEvent, Retrying
 from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import TokenUsage
-from agent_magics.core.redact import redact
 from agent_magics.providers.faults import error_of, read_fault
 from agent_magics.providers.retry import Retry
 from agent_magics.providers.wire import MAX_ERROR_BYTES, Endpoint, Reply, ServerEvent, parsed
@@ -90,7 +91,7 @@ class Refusals:
         """Say what an answer that is no stream means."""
         name = self._endpoint.name
         if FIRST_NOT_OK <= reply.status < _FIRST_ERROR:
-            place = redact(reply.location or "", [self._endpoint.api_key])
+            place = self._endpoint.redacted(reply.location)
             to = f" to {place[:_SHOWN_PLACE]}" if place else ""
             return ProviderError(
                 f"{name} sends us on{to} ({reply.status}); use that base URL. The key is not"
@@ -118,8 +119,9 @@ class Refusals:
 
     def error(self, status: int, body: bytes | str | dict[str, Any] | list[Any]) -> ProviderError:
         """Judge an error body, or an error that came in a stream (status 200)."""
+        fault = read_fault(status, body)
         return error_of(
-            read_fault(status, body),
+            msgspec.structs.replace(fault, message=self._endpoint.redacted(fault.message)),
             provider=self._endpoint.name,
             key=self._endpoint.api_key,
             key_name=self._key_name,

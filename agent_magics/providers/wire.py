@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
@@ -19,7 +18,7 @@ from httpx_sse import EventSource
 from agent_magics.core.errors import InputValidation, ProviderError
 from agent_magics.core.hosts import is_loopback, key_variable
 from agent_magics.core.messages import Value
-from agent_magics.core.redact import redact
+from agent_magics.core.redact import redact, shown_address
 
 Transport = httpx.AsyncBaseTransport
 MAX_BODY_BYTES = 32_000_000
@@ -27,6 +26,7 @@ MAX_ERROR_BYTES = 200_000
 MAX_STREAM_BYTES = 128_000_000  # 300,000 tokens, each in a chunk of its own, and more
 WRITE_S = 60.0
 _DRAIN_S = 0.3
+_SHORTEST_SECRET = 4  # shorter ones would blank out ordinary words
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Key: TypeAlias = str | Callable[[], str | None] | None
 BodyKind = Literal["events", "json", "page", "empty"]
@@ -101,10 +101,13 @@ class Reply:
         return _retry_after(self._response.headers)
 
     @property
-    def location(self) -> str | None:
-        """Where a redirect points."""
-        location: str | None = self._response.headers.get("location")
-        return location
+    def location(self) -> str:
+        """Where a redirect points, without what that address hides; "" where nobody can go."""
+        try:
+            place = httpx.URL(self._response.url).join(self._response.headers["location"])
+        except (KeyError, httpx.InvalidURL):
+            return ""
+        return shown_address(str(place))
 
     async def kind(self) -> BodyKind:
         """Look at the first bytes: servers' content types lie."""
@@ -171,35 +174,38 @@ class Reply:
         return chunk
 
 
-class _LoggedAddresses(logging.Filter):
-    """Lets httpx log requests to our servers without what an address may hide: passwords, keys.
+class _Unlogged(httpx.URL):
+    """An address that is asked whole, and written without what it may hide.
 
-    It logs every address whole, at a level that notebooks do turn on. Other addresses are its own.
+    httpx logs the address of each request, at a level that notebooks do turn on, and puts it into
+    its errors. Both write it by these two; what is sent is made of its parts.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._hosts: set[str] = set()
+    def __str__(self) -> str:
+        return shown_address(super().__str__())
 
-    def keep_back(self, url: httpx.URL) -> None:
-        """Log requests to this host without user, password and query, where it has any."""
-        if not url.userinfo and not url.query:
-            return
-        self._hosts.add(url.host)
-        logging.getLogger("httpx").addFilter(self)  # a second time changes nothing
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, tuple):
-            record.args = tuple(map(self._shown, record.args))
-        return True
-
-    def _shown(self, argument: object) -> object:
-        if not isinstance(argument, httpx.URL) or argument.host not in self._hosts:
-            return argument
-        return argument.copy_with(username="", password="", query=None)
+    def __repr__(self) -> str:
+        return f"URL({str(self)!r})"
 
 
-_LOGGED = _LoggedAddresses()
+class _Given(httpx.AsyncBaseTransport):
+    """Hands each request on to the transport that was given, under its plain address."""
+
+    def __init__(self, given: Transport) -> None:
+        self._given = given
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        plain = httpx.Request(
+            request.method,
+            httpx.URL(request.url),
+            headers=request.headers,
+            stream=request.stream,
+            extensions=request.extensions,
+        )
+        return await self._given.handle_async_request(plain)
+
+    async def aclose(self) -> None:
+        await self._given.aclose()
 
 
 class Endpoint:
@@ -224,12 +230,11 @@ class Endpoint:
     ) -> None:
         self.name = name
         self.base_url = _checked(base_url)
-        _LOGGED.keep_back(self.base_url)
         self._key = api_key
         self._key_header = key_header
         self.timeouts = timeouts or Timeouts()
         self._headers = dict(headers or {})
-        self._transport = transport
+        self._transport = transport and _Given(transport)
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
     @property
@@ -275,7 +280,14 @@ class Endpoint:
     @property
     def shown_url(self) -> str:
         """The address without anything secret in it."""
-        return redact(str(self.base_url.copy_with(query=None)), [self.api_key])
+        return self.redacted(str(self.base_url))
+
+    def redacted(self, text: str) -> str:
+        """Take out of a text what this server's address hides and its key, and what looks so."""
+        hidden = (self.base_url.password, self.base_url.query.decode("ascii", "replace"))
+        for secret in sorted(filter(_is_telling, hidden), key=len, reverse=True):
+            text = text.replace(secret, "…")
+        return redact(text, [self.api_key])
 
     @asynccontextmanager
     async def open(
@@ -292,6 +304,7 @@ class Endpoint:
             content=None if body is None else _encoded(body),
             headers=self._headers_for(body),
         )
+        request.url = _Unlogged(request.url)
         try:
             response = await client.send(request, stream=True)
         except httpx.HTTPError as error:
@@ -333,7 +346,7 @@ class Endpoint:
             refused = self.is_loopback and isinstance(error, httpx.ConnectError)
             return ProviderError(text, retryable=not refused, kind="connection")
         text = f"The connection to {self.name} broke{_why(error)}; run it again."
-        return ProviderError(redact(text, [self.api_key]), retryable=True, kind="connection")
+        return ProviderError(self.redacted(text), retryable=True, kind="connection")
 
     def silent(self, seconds: float) -> ProviderError:
         """Say that nothing came in time; not sent again by itself: it would take as long."""
@@ -426,17 +439,25 @@ def _checked(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL as error:
-        raise InputValidation(f'"{redact(base_url)}" is not an address: {error}') from error
+        # Its words may be a part of a password; what raised it must not be shown either.
+        why = "" if "@" in base_url or "?" in base_url else f": {error}"
+        raise _no_address(base_url, why) from None
     if url.scheme not in {"http", "https"} or not url.host:
-        raise InputValidation(
-            f'"{redact(base_url)}" is not an address; write it like http://localhost:8080/v1.'
-        )
+        raise _no_address(base_url, "; write it like http://localhost:8080/v1.")
     return url
+
+
+def _no_address(text: str, why: str) -> InputValidation:
+    return InputValidation(f'"{redact(shown_address(text))}" is not an address{why or "."}')
 
 
 def _encoded(body: Any) -> bytes:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "replace")
+
+
+def _is_telling(secret: str) -> bool:
+    return len(secret) >= _SHORTEST_SECRET
 
 
 def _why(error: Exception) -> str:

@@ -364,23 +364,6 @@ def test_key_that_a_server_repeats_is_redacted() -> None:
     assert "…x3F" in answer.error.message
 
 
-@pytest.mark.req("dec66")
-def test_what_an_address_hides_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    """The HTTP client logs addresses whole; other programs' requests stay as they log them."""
-    caplog.set_level("DEBUG")
-    with serving(Exchange.hello) as local:
-        address = local.base_url.replace("http://", "http://me:a-password@") + "?code=a-code"
-        assert answer_of(at(address)).text == "Hello"
-        assert local.seen[0]["authorization"].startswith("Basic ")
-    assert "/v1/chat/completions" in caplog.text
-    assert "a-password" not in caplog.text
-    assert "a-code" not in caplog.text
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    with httpx.Client(transport=transport) as other:
-        other.get("http://elsewhere.test/?page=2")
-    assert "http://elsewhere.test/?page=2" in caplog.text
-
-
 def test_nobody_there_is_a_sentence_at_once() -> None:
     """On this machine nobody is waited for who isn't running."""
     url = f"http://127.0.0.1:{free_port()}/v1"
