@@ -7,11 +7,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
-import msgspec
-
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.text import clean_text
+from agent_magics.providers.addressed import Addressed
 from agent_magics.providers.anthropic_payload import (
     DEFAULT_MAX_TOKENS,
     Concession,
@@ -20,7 +19,7 @@ from agent_magics.providers.anthropic_payload import (
     payload_of,
 )
 from agent_magics.providers.anthropic_stream import AnthropicAnswer
-from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
+from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
 from agent_magics.providers.facts import is_count
 from agent_magics.providers.prices import listed_window
 from agent_magics.providers.retry import Retry
@@ -32,7 +31,6 @@ from agent_magics.providers.wire import (
     Transport,
     host_of,
     parsed,
-    split_address,
 )
 
 ANTHROPIC = "anthropic"
@@ -45,12 +43,11 @@ LISTING_S = 5.0
 _NONE: frozenset[Concession] = frozenset()
 
 
-class Anthropic:
+class Anthropic(Addressed):
     """Anthropic, or a server that speaks the same, reached by `POST {base_url}/messages`.
 
     A model that refuses a temperature, a way of thinking or a number of output tokens is asked
-    once more without, and the refusal is remembered. A model may carry its own address,
-    `name@http://host:port`, as those of `OpenAICompatible` may, with the same care for the key.
+    once more without, and the refusal is remembered.
     """
 
     def __init__(
@@ -65,11 +62,9 @@ class Anthropic:
         retry: Retry | None = None,
         transport: Transport | None = None,
     ) -> None:
+        super().__init__(key_name=key_name, key_for=key_for)
         self._retry = retry or Retry()
-        self._key_name = key_name
-        self._key_for = key_for
         self._transport = transport
-        self._elsewhere: dict[str, Anthropic] = {}
         self.endpoint = Endpoint(
             ANTHROPIC,
             base_url,
@@ -103,31 +98,18 @@ class Anthropic:
             if isinstance(entry, dict) and isinstance(entry.get("id"), str)
         ]
 
-    async def describe(self, model: str) -> ModelInfo:
+    async def described(self, name: str) -> ModelInfo:
         """Ask the server about a model; what it doesn't tell is looked up."""
-        name, url = split_address(model)
-        if url:
-            info = await self._at(url).describe(name)
-            return msgspec.structs.replace(info, name=model)
         document = None
         with suppress(ProviderError):
             self._check_key()
-            document = await self.endpoint.get_json(f"models/{model}", within_s=LISTING_S)
-        return self._model(model, document if isinstance(document, dict) else {})
-
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        """Stream one answer (see `core.ports.Provider.chat`)."""
-        name, url = split_address(request.model)
-        server = self._at(url) if url else self
-        sent = msgspec.structs.replace(request, model=name)
-        async with aclosing(server.answers(sent, known_as=request.model)) as events:
-            async for event in events:
-                yield event
+            document = await self.endpoint.get_json(f"models/{name}", within_s=LISTING_S)
+        return self._model(name, document if isinstance(document, dict) else {})
 
     async def answers(
         self, request: ChatRequest, *, known_as: str
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Stream one answer of this very server; see `OpenAICompatible.answers`."""
+        """Stream one answer of this very server."""
         tries = with_retries(
             lambda: self._new_answer(known_as),
             lambda answer: self._attempt(request, answer, known_as),
@@ -137,12 +119,6 @@ class Anthropic:
         async with aclosing(tries) as events:
             async for event in events:
                 yield event
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        for other in self._elsewhere.values():
-            await other.aclose()
-        await self.endpoint.aclose()
 
     async def _attempt(
         self, request: ChatRequest, answer: AnthropicAnswer, known_as: str
@@ -176,7 +152,7 @@ class Anthropic:
     ) -> AsyncGenerator[ChatEvent, None]:
         async with aclosing(reply.events()) as events:
             async for event in events:
-                for piece in self._refusals.read(event, answer, is_error=_is_error):
+                for piece in fed(event, answer, self._refusals, is_error=_is_error):
                     yield piece
                 if answer.is_finished:
                     break
@@ -243,20 +219,15 @@ class Anthropic:
             has_vision=True if is_known else None,
         )
 
-    def _at(self, url: str) -> Anthropic:
-        """Give the same provider at another address, with the key that belongs there."""
-        place = _with_version(url)
-        if place not in self._elsewhere:
-            key, key_name = self.endpoint.key_at(place, self._key_for, self._key_name)
-            self._elsewhere[place] = Anthropic(
-                base_url=place,
-                api_key=key,
-                key_name=key_name,
-                timeouts=self.endpoint.timeouts,
-                retry=self._retry,
-                transport=self._transport,
-            )
-        return self._elsewhere[place]
+    def _moved(self, base_url: str, key: Key, key_name: str | None) -> Anthropic:
+        return Anthropic(
+            base_url=_with_version(base_url),
+            api_key=key,
+            key_name=key_name,
+            timeouts=self.endpoint.timeouts,
+            retry=self._retry,
+            transport=self._transport,
+        )
 
 
 def anthropic(

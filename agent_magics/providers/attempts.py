@@ -87,6 +87,11 @@ class Refusals:
         self._endpoint = endpoint
         self._key_name = key_name
 
+    @property
+    def server(self) -> str:
+        """What messages call the server."""
+        return self._endpoint.name
+
     async def of(self, reply: Reply) -> ProviderError:
         """Say what an answer that is no stream means."""
         name = self._endpoint.name
@@ -105,18 +110,6 @@ class Refusals:
         error.retry_after_s = reply.retry_after_s
         return error
 
-    def read(
-        self, event: ServerEvent, answer: Fed, *, is_error: Callable[[Any], bool]
-    ) -> Iterator[ChatEvent]:
-        """Feed one event of a stream to its answer; raise the error that it is instead."""
-        said = parsed(event.data)
-        if event.name == "error" or is_error(said):
-            raise self.error(200, event.data)
-        if isinstance(said, dict):
-            yield from answer.feed(said)
-        else:
-            answer.warn(f"{self._endpoint.name} sent something that is no answer; it was left out.")
-
     def error(self, status: int, body: bytes | str | dict[str, Any] | list[Any]) -> ProviderError:
         """Judge an error body, or an error that came in a stream (status 200)."""
         fault = read_fault(status, body)
@@ -126,6 +119,19 @@ class Refusals:
             key=self._endpoint.api_key,
             key_name=self._key_name,
         )
+
+
+def fed(
+    event: ServerEvent, answer: Fed, refusals: Refusals, *, is_error: Callable[[Any], bool]
+) -> Iterator[ChatEvent]:
+    """Feed one event of a stream to its answer; raise the error that it is instead."""
+    said = parsed(event.data)
+    if event.name == "error" or is_error(said):
+        raise refusals.error(200, event.data)
+    if isinstance(said, dict):
+        yield from answer.feed(said)
+    else:
+        answer.warn(f"{refusals.server} sent something that is no answer; it was left out.")
 
 
 def _broken(error: ProviderError) -> ProviderError:

@@ -8,12 +8,11 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
-from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, with_retries
+from agent_magics.providers.addressed import Addressed
+from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
 from agent_magics.providers.concessions import Concession, concession_for
 from agent_magics.providers.facts import listed_models
 from agent_magics.providers.payload import NO_QUIRKS, payload_of
@@ -27,7 +26,6 @@ from agent_magics.providers.wire import (
     Timeouts,
     Transport,
     parsed,
-    split_address,
 )
 
 LARGER = "Give it a larger context window."
@@ -36,12 +34,9 @@ _FEW_WORDS = 500
 _CUT_RATIO = 0.8
 
 
-class OpenAICompatible:
+class OpenAICompatible(Addressed):
     """A server reached by `POST {base_url}/chat/completions`.
 
-    A model may carry its own address, `name@http://host:port/v1`: same rules, other server; the
-    key of `base_url` isn't sent to another host, nor in the open where `base_url` is https:
-    `key_for(host)` is asked instead. `key_name` is where the key came from, for messages;
     `needs_key`: nothing is asked without one. `quirks` is what is known of the server; a request
     that it refuses for another one is sent once more without, and the refusal is remembered.
     `has_list`: it lists models that can be asked. `has_deployments`: the model's name stands in the
@@ -67,9 +62,8 @@ class OpenAICompatible:
         has_deployments: bool = False,
         larger: str = LARGER,
     ) -> None:
+        super().__init__(key_name=key_name, key_for=key_for)
         self._id = provider_id
-        self._key_name = key_name
-        self._key_for = key_for
         self._retry = retry or Retry()
         self._transport = transport
         self._quirks = quirks
@@ -88,7 +82,6 @@ class OpenAICompatible:
         )
         self._refusals = Refusals(self.endpoint, key_name)
         self._made: dict[str, frozenset[Concession]] = {}
-        self._elsewhere: dict[str, OpenAICompatible] = {}
         self._listing: list[ModelInfo] = []
         self._call_numbers = itertools.count(1)
 
@@ -104,39 +97,17 @@ class OpenAICompatible:
         except ProviderError:
             return []
 
-    async def describe(self, model: str) -> ModelInfo:
+    async def described(self, name: str) -> ModelInfo:
         """Tell what the server's list says of a model."""
-        name, url = split_address(model)
-        if url:
-            info = await self._at(url).describe(name)
-            return msgspec.structs.replace(info, name=model)
         if not self._listing:
             self._listing = list(await self.models())
         known = next((info for info in self._listing if info.name == name), None)
         return known or ModelInfo(name=name, provider=self._id)
 
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        """Stream one answer (see `core.ports.Provider.chat`)."""
-        name, url = split_address(request.model)
-        server = self._at(url) if url else self
-        sent = msgspec.structs.replace(request, model=name)
-        async with aclosing(server.answers(sent, known_as=request.model)) as events:
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        for other in self._elsewhere.values():
-            await other.aclose()
-        await self.endpoint.aclose()
-
     async def answers(
         self, request: ChatRequest, *, known_as: str
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Stream one answer of this very server; `request.model` carries no address.
-
-        `known_as` is its whole name, by which the model's own reasoning is told.
-        """
+        """Stream one answer of this very server."""
         tries = with_retries(
             lambda: self._new_answer(known_as),
             lambda answer: self._attempt(request, answer, known_as),
@@ -176,7 +147,7 @@ class OpenAICompatible:
                 if event.data.strip() == "[DONE]":
                     answer.finish()
                     break
-                for piece in self._refusals.read(event, answer, is_error=_is_error):
+                for piece in fed(event, answer, self._refusals, is_error=_is_error):
                     yield piece
                 if answer.has_begun:
                     reply.silence_s = self.endpoint.timeouts.between_tokens_s
@@ -248,21 +219,17 @@ class OpenAICompatible:
         document = await self.endpoint.get_json("models", within_s=LISTING_S)
         return listed_models(document, self._id)
 
-    def _at(self, url: str) -> OpenAICompatible:
-        """Give the same provider at another address, with the key that belongs there."""
-        if url not in self._elsewhere:
-            key, key_name = self.endpoint.key_at(url, self._key_for, self._key_name)
-            self._elsewhere[url] = OpenAICompatible(
-                self._id,
-                base_url=url,
-                api_key=key,
-                key_name=key_name,
-                timeouts=self.endpoint.timeouts,
-                retry=self._retry,
-                transport=self._transport,
-                quirks=self._quirks,
-            )
-        return self._elsewhere[url]
+    def _moved(self, base_url: str, key: Key, key_name: str | None) -> OpenAICompatible:
+        return OpenAICompatible(
+            self._id,
+            base_url=base_url,
+            api_key=key,
+            key_name=key_name,
+            timeouts=self.endpoint.timeouts,
+            retry=self._retry,
+            transport=self._transport,
+            quirks=self._quirks,
+        )
 
 
 def _is_error(chunk: Any) -> bool:
