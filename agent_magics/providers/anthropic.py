@@ -252,8 +252,10 @@ def anthropic(
 
 
 def _with_version(url: str) -> str:
-    place = url.rstrip("/")
-    return place if place.endswith("/v1") else f"{place}/v1"
+    """Put `/v1` at the end of an address's path, before its query, where it isn't there."""
+    place, mark, query = url.partition("?")
+    place = place.rstrip("/")
+    return f"{place if place.endswith('/v1') else f'{place}/v1'}{mark}{query}"
 
 
 def _is_error(said: Any) -> bool:

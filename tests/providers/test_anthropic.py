@@ -326,6 +326,19 @@ def test_a_model_may_carry_its_own_address() -> None:
     assert open_.error.kind == "auth"
 
 
+@pytest.mark.parametrize("address", ["http://host/v1", "http://host", "http://host/"])
+def test_an_address_with_a_query_is_read_with_and_without_its_version(address: str) -> None:
+    """The version belongs to the path."""
+    seen: list[bytes] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.raw_path)
+        return hello()
+
+    assert answer_of(anthropic_server(handle), ask(model=f"m@{address}?code=x/y")).text == "Hello"
+    assert seen == [b"/v1/messages?code=x/y"]
+
+
 def test_thoughts_go_back_to_the_address_they_came_from() -> None:
     """The whole name is the author's: the same name elsewhere is another model."""
     bodies: list[dict[str, Any]] = []
