@@ -326,6 +326,6 @@ def test_keys_are_found_in_the_environment_then_in_the_keyring(
     assert keys.find("LLAMA_API_KEY") == "mine"
     assert keys.find("OPENAI_API_KEY") == "from-the-ring"
     assert keys.find("BROKEN") is None
-    assert keys.find_for("box.test") == "boxed"
+    assert keys.of_host("box.test")[0]() == "boxed"
     assert "mine" not in repr(keys)
     monkeypatch.delitem(sys.modules, "keyring")

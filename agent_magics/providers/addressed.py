@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
-from agent_magics.providers.wire import Endpoint, Key, split_address
+from agent_magics.providers.wire import Endpoint, Key, KeyFor, split_address
 
 
 class Addressed(ABC):
@@ -22,9 +22,7 @@ class Addressed(ABC):
 
     endpoint: Endpoint
 
-    def __init__(
-        self, *, key_name: str | None, key_for: Callable[[str], str | None] | None
-    ) -> None:
+    def __init__(self, *, key_name: str | None, key_for: KeyFor | None) -> None:
         self._key_name = key_name
         self._key_for = key_for
         self._elsewhere: dict[str, Addressed] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -26,6 +26,7 @@ from agent_magics.providers.retry import Retry
 from agent_magics.providers.wire import (
     Endpoint,
     Key,
+    KeyFor,
     Reply,
     Timeouts,
     Transport,
@@ -56,7 +57,7 @@ class Anthropic(Addressed):
         base_url: str = ANTHROPIC_URL,
         api_key: Key = None,
         key_name: str | None = ANTHROPIC_KEY,
-        key_for: Callable[[str], str | None] | None = None,
+        key_for: KeyFor | None = None,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         retry: Retry | None = None,
@@ -193,9 +194,19 @@ class Anthropic(Addressed):
     def _check_key(self) -> None:
         """Ask nothing of Anthropic itself without a key; servers elsewhere may need none."""
         if self._is_theirs and not self.endpoint.api_key:
-            error = ProviderError(f"{ANTHROPIC} needs a key: set {ANTHROPIC_KEY}.", kind="auth")
+            error = ProviderError(self._keyless, kind="auth")
             error.was_sent = False
             raise error
+
+    @property
+    def _keyless(self) -> str:
+        if self.endpoint.base_url.scheme != "https":
+            return (
+                f"{ANTHROPIC} would be asked in the open at {self.endpoint.shown_url}, where its"
+                " key is not sent; write that address with https."
+            )
+        where = f"set {self._key_name}" if self._key_name else "give it one"
+        return f"{ANTHROPIC} needs a key: {where}."
 
     @property
     def _is_theirs(self) -> bool:
@@ -234,7 +245,7 @@ def anthropic(
     api_key: Key = None,
     *,
     base_url: str | None = None,
-    key_for: Callable[[str], str | None] | None = None,
+    key_for: KeyFor | None = None,
     timeouts: Timeouts | None = None,
     transport: Transport | None = None,
 ) -> Anthropic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from agent_magics.providers.stream import Answer, fewest_tokens
 from agent_magics.providers.wire import (
     Endpoint,
     Key,
+    KeyFor,
     Reply,
     Timeouts,
     Transport,
@@ -51,7 +52,7 @@ class OpenAICompatible(Addressed):
         api_key: Key = None,
         key_name: str | None = None,
         key_header: str = "authorization",
-        key_for: Callable[[str], str | None] | None = None,
+        key_for: KeyFor | None = None,
         needs_key: bool = False,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,

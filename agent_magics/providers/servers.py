@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from agent_magics.providers.llamacpp import LlamaCpp
 from agent_magics.providers.local import LiteLLM, LMStudio, Ollama
 from agent_magics.providers.openai import LARGER, OpenAICompatible
 from agent_magics.providers.presets import FactsAt, Preset, Quirks, preset
-from agent_magics.providers.wire import Key, Timeouts, Transport
+from agent_magics.providers.wire import Key, KeyFor, Timeouts, Transport
 
 LARGER_NUM_CTX = (
     "Give it a larger window: start Ollama with OLLAMA_CONTEXT_LENGTH=32768, say, or set num_ctx in"
@@ -34,7 +34,7 @@ def server(
     base_url: str | None = None,
     api_key: Key = None,
     key_name: str | None = None,
-    key_for: Callable[[str], str | None] | None = None,
+    key_for: KeyFor | None = None,
     timeouts: Timeouts | None = None,
     transport: Transport | None = None,
     quirks: Quirks | None = None,

@@ -16,7 +16,7 @@ import httpx
 from httpx_sse import EventSource
 
 from agent_magics.core.errors import InputValidation, ProviderError
-from agent_magics.core.hosts import is_loopback, key_variable
+from agent_magics.core.hosts import is_loopback
 from agent_magics.core.messages import Value
 from agent_magics.core.redact import redact, shown_address
 
@@ -29,6 +29,7 @@ _DRAIN_S = 0.3
 _SHORTEST_SECRET = 4  # shorter ones would blank out ordinary words
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Key: TypeAlias = str | Callable[[], str | None] | None
+KeyFor: TypeAlias = Callable[[str], tuple[Key, str | None]]  # a host's key, and where that is from
 BodyKind = Literal["events", "json", "page", "empty"]
 
 
@@ -261,7 +262,7 @@ class Endpoint:
         return other.host == self.host and not is_weaker
 
     def key_at(
-        self, base_url: str, key_for: Callable[[str], str | None] | None, key_name: str | None
+        self, base_url: str, key_for: KeyFor | None, key_name: str | None
     ) -> tuple[Key, str | None]:
         """Give the key for an address and where it is from: this one's own, or what `key_for` has.
 
@@ -269,8 +270,7 @@ class Endpoint:
         """
         if self.shares_key_with(base_url):
             return lambda: self.api_key, key_name
-        host = host_of(base_url)
-        return (None, None) if key_for is None else (lambda: key_for(host), key_variable(host))
+        return (None, None) if key_for is None else key_for(host_of(base_url))
 
     @property
     def place(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent_magics.core.hosts import key_variable
 from agent_magics.settings.values import APP, Environ
@@ -27,9 +27,10 @@ class Keys:
         """Look up the first key that one of these variables has."""
         return next((key for name in names if (key := self.find(name))), None)
 
-    def find_for(self, host: str) -> str | None:
-        """Look up the key of a host, see `key_variable`."""
-        return self.find(key_variable(host))
+    def of_host(self, host: str) -> tuple[Callable[[], str | None], str]:
+        """Give what looks up the key of a host, and the name of its variable."""
+        name = key_variable(host)
+        return lambda: self.find(name), name
 
 
 def _from_keyring(name: str) -> str | None:

@@ -72,7 +72,7 @@ def provider_of(known: Preset, environ: Environ) -> Provider:
         base_url=address_of(known, environ),
         api_key=lambda: keys.first(known.keys),
         key_name=next((name for name in known.keys if said_in(environ, name)), None),
-        key_for=keys.find_for,
+        key_for=keys.of_host,
         timeouts=_timeouts(environ),
         quirks=changed_quirks(known.quirks, quirks, known.quirks_variable) if quirks else None,
     )
@@ -176,7 +176,7 @@ def _anthropic(environ: Environ) -> Provider:
     return anthropic(
         lambda: keys.find("ANTHROPIC_API_KEY"),
         base_url=said_in(environ, "ANTHROPIC_BASE_URL"),
-        key_for=keys.find_for,
+        key_for=keys.of_host,
         timeouts=_timeouts(environ),
     )
 

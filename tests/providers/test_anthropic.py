@@ -304,8 +304,11 @@ def test_a_model_may_carry_its_own_address() -> None:
             return refused("no", 401, "authentication_error")
         return hello()
 
+    def key_for(host: str) -> tuple[str | None, str]:
+        return ("key-of-known" if host == "known.test" else None, f"KEY_OF_{host}")
+
     async def run() -> list[Gathered]:
-        provider = anthropic_server(handle, key_for={"known.test": "key-of-known"}.get)
+        provider = anthropic_server(handle, key_for=key_for)
         places = ("known.test", "other.test:81/v1", "closed.test", "api.anthropic.com")
         models = ["m", *(f"m@http://{place}" for place in places)]
         answers = [await gather(provider, ask(model=model)) for model in models]
@@ -321,9 +324,21 @@ def test_a_model_may_carry_its_own_address() -> None:
         ("http://closed.test/v1/messages", None, "m"),
     ]  # the last was asked nothing: its own key isn't sent in the open
     assert closed.error
-    assert "set AGENT_MAGICS_KEY_CLOSED_TEST" in closed.error.message
+    assert "set KEY_OF_closed.test" in closed.error.message
     assert open_.error
     assert open_.error.kind == "auth"
+    assert open_.error.message == (
+        "anthropic would be asked in the open at http://api.anthropic.com/v1, where its key is not"
+        " sent; write that address with https."
+    )
+
+
+def test_nobody_without_a_key_is_told_of_another_variable() -> None:
+    """The one that was looked up."""
+    handle = anthropic_server(lambda _: hello(), api_key=None, key_name="MY_KEY")
+    error = answer_of(handle).error
+    assert error
+    assert error.message == "anthropic needs a key: set MY_KEY."
 
 
 @pytest.mark.parametrize("address", ["http://host/v1", "http://host", "http://host/"])

@@ -205,7 +205,7 @@ def test_key_goes_only_to_its_host() -> None:
 
     async def run() -> Gathered:
         keys = {"known.test": "key-of-known"}
-        provider = server(handle, key_for=keys.get)
+        provider = server(handle, key_for=lambda host: (keys.get(host), "A_VARIABLE"))
         for model in ("m", "m@http://known.test/v1", "m@http://other.test:81/v1"):
             assert (await gather(provider, ask(model=model))).text == "Hello"
         return await gather(provider, ask(model="m@http://moved.test/v1"))
@@ -231,7 +231,8 @@ def test_a_server_elsewhere_that_wants_a_key_says_which_variable() -> None:
         error = answer_of(server(handle, **settings), ask(model="m@https://box.test/v1")).error
         return error.message if error else ""
 
-    assert "set AGENT_MAGICS_KEY_BOX_TEST" in refusal(key_for={"x": "y"}.get)
+    assert "set A_KEY_FOR_BOX" in refusal(key_for=lambda _: (None, "A_KEY_FOR_BOX"))
+    assert "give it one" in refusal(key_for=lambda _: (None, None))
     assert "give it one" in refusal()
 
 
