@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_magics.core.error_root import AgentError, listed
+from agent_magics.core.error_root import AgentError
 from agent_magics.core.redact import shown_model
+from agent_magics.core.wording import listed
 
 
 class BuildError(AgentError):

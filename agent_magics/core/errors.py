@@ -45,14 +45,9 @@ from agent_magics.core.build_errors import (
     SkillDependencyNotMet as SkillDependencyNotMet,
     StorageDuplicate as StorageDuplicate,
 )
-from agent_magics.core.error_root import (
-    AgentError as AgentError,
-    listed,
-    near,
-    quoted,
-    said_by as said_by,
-)
+from agent_magics.core.error_root import AgentError as AgentError
 from agent_magics.core.redact import shown_model
+from agent_magics.core.wording import listed, near, quoted, said_by as said_by
 
 if TYPE_CHECKING:  # messages have errors of their own
     from agent_magics.core.messages import TokenUsage

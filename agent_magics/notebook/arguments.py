@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from textwrap import wrap
 from typing import Literal
 
@@ -16,6 +15,7 @@ import msgspec
 from IPython.core.error import UsageError
 
 from agent_magics.core.messages import Value
+from agent_magics.core.wording import near
 
 Completes = Literal[
     "", "slot", "model", "session", "mode", "name", "tool", "memory", "fact", "kind", "file"
@@ -169,9 +169,7 @@ def _wrapped(line: str, *, indent: int) -> list[str]:
 
 def unknown(what: str, name: str, known: Sequence[str], label: str) -> UsageError:
     """Make the error for a name that isn't one of `known`, with the nearest of them."""
-    near = get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return UsageError(f"{what} {name!r}.{hint} {label}: {', '.join(known)}.")
+    return UsageError(f"{what} {name!r}.{near(name, known)} {label}: {', '.join(known)}.")
 
 
 def first_word(line: str) -> tuple[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from agent_magics.core.error_root import quoted
 from agent_magics.core.messages import Value
+from agent_magics.core.wording import quoted
 from agent_magics.ledger.peek import Peek, peek
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.bridge import kernel_id, notebook_path, somebody_there

@@ -9,9 +9,9 @@ from traitlets import HasTraits, TraitError
 from traitlets.config.loader import LazyConfigValue
 
 from agent_magics.core.config import read_models
-from agent_magics.core.error_root import near
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
+from agent_magics.core.wording import near
 
 
 def fault_of(name: str, value: Any) -> str | None:

@@ -12,12 +12,12 @@ from agent_magics.context.prompt import SUMMARY_PROMPT
 from agent_magics.context.transcript import transcript
 from agent_magics.context.verdict import fault_of
 from agent_magics.core.chat import ChatRequest, ModelInfo
-from agent_magics.core.error_root import listed, near
 from agent_magics.core.errors import AgentError, CompactError, InputValidation
 from agent_magics.core.events import MemorySet, SystemMessage
 from agent_magics.core.messages import Message, Text, User, Value
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import Focused, Full, ModelParams, Slot, Static
+from agent_magics.core.wording import listed, near
 from agent_magics.session.aside import Aside
 from agent_magics.session.memory import SUMMARY_KEY
 from agent_magics.session.record import Recorder
