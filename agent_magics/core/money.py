@@ -177,9 +177,12 @@ class SpendingLimit(Value):
             return cls(usd=float(found["usd"]))
         return cls(tokens=round(float(found["tokens"]) * _UNITS[found["unit"].lower()]))
 
-    def reached_by(self, spent: Spent) -> str | None:
-        """Say which limit a sum has reached; None: there is room left."""
-        if self.usd is not None and spent.usd >= self.usd:
+    def reached_by(self, spent: Spent, *, in_money: bool = True) -> str | None:
+        """Say which limit a sum has reached; None: there is room left.
+
+        Without `in_money` only tokens hold: what is asked next costs nothing.
+        """
+        if in_money and self.usd is not None and spent.usd >= self.usd:
             return f"{dollars(spent.usd)} of {dollars(self.usd)}"
         tokens = spent.tokens + spent.estimated_tokens
         if self.tokens is not None and tokens >= self.tokens:

@@ -49,12 +49,32 @@ class Provider(Protocol):
         ...
 
 
+class Answerer(Protocol):
+    """What streams answers: a provider, or a part of one that has one request's answer."""
+
+    @property
+    def provider_id(self) -> str:
+        """The prefix in `provider:model`."""
+        ...
+
+    def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        """Stream one answer (see `Provider.chat`)."""
+        ...
+
+
 @runtime_checkable
 class Replaying(Protocol):
     """A provider that may have an answer already, for which nobody is asked (decision 61)."""
 
-    def is_free(self, request: ChatRequest | None = None) -> bool:
-        """Tell whether a request would cost nothing; without one, whether any could."""
+    def has_answer(self, request: ChatRequest | None = None) -> bool:
+        """Tell whether it would ask nobody if this were asked now; without one, whether ever."""
+        ...
+
+    def claim(self, request: ChatRequest) -> Answerer | None:
+        """Take the recorded answer, which is nobody else's from then on; None where there is none.
+
+        What is given sends nothing, whatever happens before its `chat`.
+        """
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, Done, ModelInfo, Notice
 from agent_magics.core.errors import InputValidation, ProviderError
-from agent_magics.core.ports import Provider
+from agent_magics.core.ports import Answerer, Provider
 from agent_magics.core.streams import closing
 from agent_magics.providers.take import Take, keys_of, rest_of, spec_of, specs_of, take_of
 from agent_magics.providers.tape import PATTERN, Tape
@@ -71,7 +72,7 @@ class RecordedProvider:
         place = self._tape.claim(keys[0])
         take = self._found(keys, place)
         if take is not None:
-            answer = self._replayed(take, request)
+            answer = self.replayed(take, request)
         elif self._mode == "replay":
             raise _unsent(self._missing(request.model))
         else:
@@ -80,18 +81,31 @@ class RecordedProvider:
             async for event in events:
                 yield event
 
-    def is_free(self, request: ChatRequest | None = None) -> bool:
+    def has_answer(self, request: ChatRequest | None = None) -> bool:
         """Tell whether a request's answer is at hand (`core.ports.Replaying`)."""
         if self._mode != "auto":
             return self._mode == "replay"
         if request is None:
             return not self._tape.is_empty
+        return self._next(keys_of(request, self.provider_id)) is not None
+
+    def claim(self, request: ChatRequest) -> Answerer | None:
+        """Take the answer that is at hand (`core.ports.Replaying`)."""
+        if self._mode != "auto":
+            return self if self._mode == "replay" else None
         keys = keys_of(request, self.provider_id)
-        return self._found(keys, self._tape.next_place(keys[0])) is not None
+        take = self._next(keys)
+        if take is None:
+            return None  # the place is left to whoever may send it
+        self._tape.claim(keys[0])
+        return _Claimed(self, take)
 
     async def aclose(self) -> None:
         """Free the other provider."""
         await self._provider.aclose()
+
+    def _next(self, keys: Sequence[str]) -> Take | None:
+        return self._found(keys, self._tape.next_place(keys[0]))
 
     def _found(self, keys: Sequence[str], place: int) -> Take | None:
         """Find the answer at a place, by an earlier key where the request's own has none."""
@@ -113,7 +127,8 @@ class RecordedProvider:
             f' {spec_of(self.provider_id, model)}. Record it with recording = "auto".'
         )
 
-    async def _replayed(self, take: Take, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+    async def replayed(self, take: Take, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Stream a recorded answer."""
         if take.rest != rest_of(request):
             said = "tool results or surroundings differ from those that were recorded"
             if self._strict:
@@ -165,6 +180,21 @@ class RecordedProvider:
         except InputValidation as error:
             return f"{error.message} This answer is not in it."
         return None
+
+
+@dataclass(frozen=True)
+class _Claimed:
+    """One recorded answer, taken out of the recording's order."""
+
+    of: RecordedProvider
+    take: Take
+
+    @property
+    def provider_id(self) -> str:
+        return self.of.provider_id
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        return self.of.replayed(self.take, request)
 
 
 def _unsent(sentence: str) -> ProviderError:

@@ -42,15 +42,19 @@ class Aside:
         Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
         failed in whatever way, was cut short, or called a tool instead of answering.
         """
-        tally = Tally(config=self.config, session=lambda: self.recorder.mirror.spent)
-        tally.check(provider, request)
+        tally = Tally(
+            config=self.config,
+            session=lambda: self.recorder.mirror.spent,
+            is_free=self.recorder.is_free(model.provider, model.name),
+        )
+        answerer = tally.admitted(provider, request)
         answer = Answer(
             began_s=self.clock.monotonic(),
             estimated_tokens=sum(map(count_message, request.messages)),
             digest=digest_of(request),
         )
         try:
-            await collect(answer, provider, request)
+            await collect(answer, answerer, request)
         except (AgentError, asyncio.CancelledError):
             raise
         except Exception as error:  # a provider is foreign code (decision 16)

@@ -32,7 +32,7 @@ from agent_magics.core.errors import (
     said_by,
 )
 from agent_magics.core.messages import ToolCall
-from agent_magics.core.ports import Provider
+from agent_magics.core.ports import Answerer, Provider
 from agent_magics.core.redact import redact
 from agent_magics.core.streams import closing
 from agent_magics.core.text import clean_value
@@ -41,7 +41,7 @@ from agent_magics.session.answer import Answer
 _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
-async def ask(provider: Provider, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+async def ask(provider: Answerer, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
     """Give the events of one answer up to its `Done`; events of no known kind are left out.
 
     Raises `ProviderError` on an event of wrong types, `StreamInterrupted` where no `Done` comes,
@@ -62,7 +62,7 @@ async def ask(provider: Provider, request: ChatRequest) -> AsyncGenerator[ChatEv
     raise StreamInterrupted("The model's answer ended before it was complete.")
 
 
-async def collect(answer: Answer, provider: Provider, request: ChatRequest) -> None:
+async def collect(answer: Answer, provider: Answerer, request: ChatRequest) -> None:
     """Fill `answer` with all that a provider says to a request that nobody watches."""
     try:
         async with aclosing(ask(provider, request)) as events:
@@ -114,7 +114,7 @@ def detail_of(error: Exception) -> str:
     return error.message if isinstance(error, AgentError) else redact(said_by(error))
 
 
-def _checked(event: ChatEvent, provider: Provider) -> ChatEvent:
+def _checked(event: ChatEvent, provider: Answerer) -> ChatEvent:
     match event:
         case TextDelta(text=str()) | ReasoningDelta(text=str()):  # the many: nothing to look at
             return event
@@ -130,7 +130,7 @@ def _checked(event: ChatEvent, provider: Provider) -> ChatEvent:
             return _read_again(event, provider)
 
 
-def _read_again(event: ChatEvent, provider: Provider) -> ChatEvent:
+def _read_again(event: ChatEvent, provider: Answerer) -> ChatEvent:
     """Write an event and read it: what comes back is of the declared types."""
     try:
         data = msgspec.msgpack.encode(clean_value(event))
@@ -149,7 +149,7 @@ def _strict(arguments: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _unfit(provider: Provider, what: str) -> ProviderError:
+def _unfit(provider: Answerer, what: str) -> ProviderError:
     return ProviderError(
         f"The provider {provider.provider_id} broke its contract ({what}); what it said before is"
         " kept. Try again, or choose another model."

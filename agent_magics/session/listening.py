@@ -17,7 +17,7 @@ from agent_magics.core.chat import (
 )
 from agent_magics.core.events import Draft
 from agent_magics.core.messages import ToolCall
-from agent_magics.core.ports import Clock, Provider
+from agent_magics.core.ports import Answerer, Clock
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import ReasoningChunk, RetryScheduled, TextChunk, TurnNotice
 from agent_magics.session.answer import Answer
@@ -35,18 +35,17 @@ class Listening:
 
     turn: RunningTurn
     recorder: Recorder
-    provider: Provider
     model: ModelInfo
     clock: Clock
     tool_names: list[str] = field(default_factory=list)
     _drafted_s: float = 0.0
 
-    async def take_in(self, answer: Answer, request: ChatRequest) -> None:
-        """Ask, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
+    async def take_in(self, answer: Answer, answerer: Answerer, request: ChatRequest) -> None:
+        """Ask `answerer`, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
         self.turn.said.clear()
         self._drafted_s = 0.0
         shown = as_seen_by(self.model, request)
-        async with aclosing(ask(self.provider, shown)) as events:
+        async with aclosing(ask(answerer, shown)) as events:
             async for event in events:
                 if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
                     raise Stopped

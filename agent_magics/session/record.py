@@ -68,6 +68,11 @@ class Recorder:
         nothing = TokenUsage(input_tokens=0, output_tokens=0)
         return self._prices.price_of(provider, model, nothing) is not None
 
+    def is_free(self, provider: str, model: str) -> bool:
+        """Tell whether a model is known to cost nothing."""
+        much = TokenUsage(input_tokens=1_000_000, output_tokens=1_000_000)
+        return self._prices.price_of(provider, model, much) == 0.0
+
     def _priced(self, usage: Usage) -> Usage:
         if usage.is_replayed or usage.input_tokens is None or usage.output_tokens is None:
             return usage

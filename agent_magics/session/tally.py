@@ -11,17 +11,21 @@ from agent_magics.core.errors import SpendingLimitReached
 from agent_magics.core.events import LedgerEvent, Usage
 from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import SpendingLimit, Spent
-from agent_magics.core.ports import Provider, Replaying
+from agent_magics.core.ports import Answerer, Provider, Replaying
 from agent_magics.core.redact import shown_model
 from agent_magics.session.answer import Answer, added
 
 
 @dataclass(kw_only=True)
 class Tally:
-    """Adds up the requests of one turn; `session` tells what the session has spent by now."""
+    """Adds up the requests of one turn; `session` tells what the session has spent by now.
+
+    `is_free`: the model is known to cost nothing, so no limit in money holds it.
+    """
 
     config: AgentConfig
     session: Callable[[], Spent]
+    is_free: bool = False
     usage: TokenUsage | None = None
     spent: Spent = field(default_factory=Spent)
     replayed_ms: int = 0
@@ -52,22 +56,38 @@ class Tally:
                 self.spent = self.spent.plus(spent_for(event.payload))
 
     def check(self, provider: Provider, request: ChatRequest | None = None) -> None:
-        """Raise `SpendingLimitReached` where a request, or any at all, may not be sent.
+        """Raise `SpendingLimitReached` where a request, or any at all, could not be sent now.
 
         What a recording answers costs nothing, and no limit holds it.
         """
-        reached = self._reached(self.config.max_cost_per_turn, self.spent, "turn")
-        reached = reached or self._reached(
-            self.config.max_cost_per_session, self.session(), "session"
-        )
-        if reached and not (isinstance(provider, Replaying) and provider.is_free(request)):
+        reached = self._reached()
+        if reached and not (isinstance(provider, Replaying) and provider.has_answer(request)):
             raise reached
 
-    def _reached(
-        self, limit: SpendingLimit | None, spent: Spent, what: str
-    ) -> SpendingLimitReached | None:
-        reached = limit.reached_by(spent) if limit else None
-        return SpendingLimitReached(what, reached) if reached else None
+    def admitted(self, provider: Provider, request: ChatRequest) -> Answerer:
+        """Give who is to be asked: behind a reached limit that is a recorded answer, claimed.
+
+        Raises `SpendingLimitReached` where there is none. Others may ask the same meanwhile, so
+        deciding and claiming are one step.
+        """
+        reached = self._reached()
+        if reached is None:
+            return provider
+        recorded = provider.claim(request) if isinstance(provider, Replaying) else None
+        if recorded is None:
+            raise reached
+        return recorded
+
+    def _reached(self) -> SpendingLimitReached | None:
+        limits = (
+            ("turn", self.config.max_cost_per_turn, self.spent),
+            ("session", self.config.max_cost_per_session, self.session()),
+        )
+        for what, limit, spent in limits:
+            reached = limit.reached_by(spent, in_money=not self.is_free) if limit else None
+            if reached:
+                return SpendingLimitReached(what, reached)
+        return None
 
     def warning(self, model: str, *, is_priced: bool) -> str | None:
         """Say where a limit in money can't hold because the model's price isn't known."""

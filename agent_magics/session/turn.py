@@ -115,11 +115,14 @@ class TurnRun:
     tools: ToolStage = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally(config=self.config, session=lambda: self.recorder.mirror.spent)
+        self.tally = Tally(
+            config=self.config,
+            session=lambda: self.recorder.mirror.spent,
+            is_free=self.recorder.is_free(self.model.provider, self.model.name),
+        )
         self.listening = Listening(
             turn=self.turn,
             recorder=self.recorder,
-            provider=self.provider,
             model=self.model,
             clock=self.clock,
         )
@@ -205,7 +208,7 @@ class TurnRun:
         `closing`: it is the turn's last, without tools, and this is why.
         """
         await self._stop_if_wanted()
-        self.tally.check(self.listening.provider)
+        self.tally.check(self.provider)
         draught = await self._unless_stopped(self.fitter.draught())
         try:
             return await self._attempt(draught, closing, is_last=False)
@@ -239,7 +242,7 @@ class TurnRun:
         self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
     ) -> Answer:
         request = with_choice(draught.request, "none" if closing else "auto")
-        self.tally.check(self.listening.provider, request)
+        answerer = self.tally.admitted(self.provider, request)
         self.last = draught
         answer = Answer(
             began_s=self.clock.monotonic(),
@@ -247,7 +250,7 @@ class TurnRun:
             digest=draught.digest,
         )
         try:
-            await self.turn.unless_stopped(self.listening.take_in(answer, request))
+            await self.turn.unless_stopped(self.listening.take_in(answer, answerer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise

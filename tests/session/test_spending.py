@@ -268,3 +268,57 @@ def test_a_limit_holds_no_replay(
         await agent.shutdown()
 
     asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "P4", "dec57", "dec61")
+def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path) -> None:
+    """Slots that ask the same thing at once: one has the recorded answer, the others are held."""
+
+    async def scene() -> None:
+        tape = Tape(tmp_path / "a.recording.jsonl")
+        model = ScriptedProvider([step(), "never", "never"])
+        config = AgentConfig(
+            default_model="scripted:test",
+            prices=PRICES,
+            max_cost_per_session=SpendingLimit(usd=1.5),
+            session_memory_tools=False,
+        )
+        recorded = RecordedProvider(model, tape, "auto")
+        agent = await AgentBuilder(config).register_model_provider(recorded).build()
+        session = await agent.new_session()
+        assert isinstance(await outcome(session), Completed)
+        tape.go_back({})
+        for name in ("a", "b", "c"):
+            await session.create_slot(name)
+        ended = await session.fan_out("go", ["a", "b", "c"])
+        assert sorted(type(each).__name__ for each in ended.values()) == [
+            "Completed",
+            "Failed",
+            "Failed",
+        ]
+        assert len(model.requests) == 1
+        assert list(tape.places().values()) == [1]
+        await agent.shutdown()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "dec57")
+def test_a_limit_in_money_holds_no_model_that_costs_nothing(bench: Bench) -> None:
+    """What is known to be free goes on past a limit in money; a limit in tokens holds it."""
+
+    async def scene() -> None:
+        limits: dict[str, Any] = {"max_cost_per_session": SpendingLimit(usd=1.0)}
+        session = await bench.session(step(), session_id="s", prices=PRICES, **limits)
+        await session.submit_turn("go")
+        assert isinstance(await outcome(session), Failed)
+        await session.close()
+        free = {"scripted:test": Price(input=0, output=0)}
+        again = await bench.resumed("s", "free", prices=free, **limits)
+        assert isinstance(await outcome(again), Completed)
+        await again.close()
+        limits = {"max_cost_per_session": SpendingLimit(usd=1.0, tokens=1_000)}
+        again = await bench.resumed("s", "never", prices=free, **limits)
+        assert isinstance(await outcome(again), Failed)
+
+    asyncio.run(scene())
