@@ -151,7 +151,7 @@ async def _ask(session: Session, text: str) -> None:
                 pass
     reply = reply_or_raise(await turn.join())
     counted = reply.usage
-    tokens = f"{counted.input_tokens:,} → {counted.output_tokens:,} tokens · " if counted else ""
+    tokens = f"{counted} · " if counted else ""
     print(f"\n\n{reply.model} · {reply.slot_id} · {tokens}{reply.duration_s:.1f} s")
 
 

@@ -17,6 +17,7 @@ from agent_magics.core.messages import (
     Message,
     MessageStatus,
     Reasoning,
+    TokenUsage,
     ToolOutput,
     Value,
 )
@@ -154,9 +155,10 @@ class Usage(Value, tag="usage"):
 
     `attempt` 0: nobody was asked (no key, or a recording that has no answer).
     `estimated_input_tokens` is what our estimate said before it was sent, `estimated_output_tokens`
-    what it says of an answer that no server counted. `digest` is C6's.
+    what it says of an answer that no server counted, 0 where nothing came. `digest` is C6's.
     `cost_usd` is by the prices of that day; None where they weren't known (P7). `is_replayed`: the
-    answer came from a recording, so nothing was spent (decision 61).
+    answer came from a recording, so nothing was spent (decision 61). `duration_ms` None: not
+    measured. `estimated_usd` is the price by our estimate, where a server didn't count, for limits.
     """
 
     purpose: Purpose
@@ -169,11 +171,34 @@ class Usage(Value, tag="usage"):
     reasoning_tokens: int = 0
     estimated_input_tokens: int = 0
     estimated_output_tokens: int = 0
-    duration_ms: int = 0
+    duration_ms: int | None = None
     first_token_ms: int | None = None
     digest: str = ""
     cost_usd: float | None = None
     is_replayed: bool = False
+    estimated_usd: float = 0.0
+
+    @property
+    def told(self) -> TokenUsage | None:
+        """What a server counted; None where it told nothing."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return TokenUsage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cached_tokens=self.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+        )
+
+    @property
+    def estimated(self) -> tuple[int, int]:
+        """Our estimate of the input and output that no server told, 0 where nothing came."""
+        if self.told is None and not self.estimated_output_tokens:
+            return 0, 0
+        return (
+            self.estimated_input_tokens if self.input_tokens is None else 0,
+            self.estimated_output_tokens if self.output_tokens is None else 0,
+        )
 
 
 class Retry(Value, tag="retry"):

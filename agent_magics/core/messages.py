@@ -74,12 +74,41 @@ class ToolOutput(Value):
 
 
 class TokenUsage(Value):
-    """Tokens that a server counted for one request; `input_tokens` includes cached ones."""
+    """Tokens that a server counted for one request; `input_tokens` includes cached ones.
 
-    input_tokens: int
-    output_tokens: int
+    None: it didn't tell that one.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether both were told, so that it can be priced."""
+        return self.input_tokens is not None and self.output_tokens is not None
+
+    def plus(self, other: TokenUsage) -> TokenUsage:
+        """Add two requests up; what was told of one alone counts."""
+        return TokenUsage(
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    def __str__(self) -> str:
+        """Write it as people read it: `1,412 → 230 tokens`, and `?` for what wasn't told."""
+        sent, written = (
+            "?" if count is None else f"{count:,}"
+            for count in (self.input_tokens, self.output_tokens)
+        )
+        return f"{sent} → {written} tokens"
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other + (one or 0)
 
 
 # What goes to a provider, in wire order. `seq` is the ledger event a message comes from

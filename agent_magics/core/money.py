@@ -30,12 +30,11 @@ class Price(Value):
     cached: float | None = None
 
     def of(self, usage: TokenUsage) -> float:
-        """Price one request."""
+        """Price one request; tokens that weren't told are none."""
         cached = self.input if self.cached is None else self.cached
-        fresh = max(0, usage.input_tokens - usage.cached_tokens)
-        millionths = (
-            fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
-        )
+        sent, written = usage.input_tokens or 0, usage.output_tokens or 0
+        fresh = max(0, sent - usage.cached_tokens)
+        millionths = fresh * self.input + usage.cached_tokens * cached + written * self.output
         return millionths / 1_000_000
 
 
@@ -86,8 +85,9 @@ class KnownPrices:
 class Spent(Value):
     """A sum of requests. `usd` is of those whose price is known; `unpriced_tokens` of the others.
 
-    `uncounted` are requests for which no server told tokens; `estimated_tokens` is our estimate of
-    those that were answered, for limits alone. Cached tokens are part of the input.
+    `uncounted` are requests of which a server didn't tell all tokens; `estimated_tokens` and
+    `estimated_usd` are our estimate of what it didn't tell where something came, for limits alone.
+    Cached tokens are part of the input.
     `replayed` requests came from a recording and stand nowhere else: they cost nothing.
     """
 
@@ -101,6 +101,7 @@ class Spent(Value):
     uncounted: int = 0
     estimated_tokens: int = 0
     replayed: int = 0
+    estimated_usd: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -182,8 +183,10 @@ class SpendingLimit(Value):
 
         Without `in_money` only tokens hold: what is asked next costs nothing.
         """
-        if in_money and self.usd is not None and spent.usd >= self.usd:
-            return f"{dollars(spent.usd)} of {dollars(self.usd)}"
+        usd = spent.usd + spent.estimated_usd
+        if in_money and self.usd is not None and usd >= self.usd:
+            about = "about " if spent.estimated_usd else ""
+            return f"{about}{dollars(usd)} of {dollars(self.usd)}"
         tokens = spent.tokens + spent.estimated_tokens
         if self.tokens is not None and tokens >= self.tokens:
             about = "about " if spent.estimated_tokens else ""

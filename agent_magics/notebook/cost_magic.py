@@ -101,7 +101,7 @@ def _numbers(spent: Spent) -> Row:
         requests += " not counted"
     elif spent.uncounted:
         requests += f" ({spent.uncounted:,} not counted)"
-    if spent.requests == spent.uncounted:
+    if spent.requests == spent.uncounted and not spent.tokens:
         unknown = "not known" if spent.requests else ""
         return (requests, unknown, "", unknown, unknown)
     return (

@@ -163,7 +163,7 @@ def footer(reply: Reply, *, is_exact: bool) -> str:
     """
     parts = [shown_model(reply.model), reply.slot_id]
     if reply.usage:
-        parts.append(f"{reply.usage.input_tokens:,} → {reply.usage.output_tokens:,} tokens")
+        parts.append(str(reply.usage))
     if is_exact:
         parts.append(f"{reply.duration_s:.1f} s")
         if reply.cost_usd is not None:

@@ -127,9 +127,7 @@ def pretty(value: object) -> str:
 
 def usage_facts(spent: Usage, *, is_exact: bool) -> list[str]:
     """Say what a request took: tokens, and (`is_exact`) time and money."""
-    facts = []
-    if spent.input_tokens is not None or spent.output_tokens is not None:
-        facts.append(f"{spent.input_tokens or 0:,} → {spent.output_tokens or 0:,} tokens")
+    facts = [] if spent.told is None else [str(spent.told)]
     if is_exact and spent.duration_ms:
         facts.append(f"{spent.duration_ms / 1000:.1f} s")
     if is_exact and spent.cost_usd is not None:

@@ -88,7 +88,7 @@ def _spent(spent: Spent, *, is_exact: bool) -> str:
     if not spent.requests:
         return ""
     lost = f"{spent.uncounted:,} request{'' if spent.uncounted == 1 else 's'} not counted"
-    if spent.uncounted == spent.requests:
+    if spent.uncounted == spent.requests and not spent.tokens:
         return f"{SPENT}not known, {lost}"
     cached = f" ({percent(spent.cached_share)} cached)" if spent.cached_tokens else ""
     parts = [

@@ -50,16 +50,17 @@ class AnthropicAnswer:
     def usage(self) -> TokenUsage | None:
         """What the server counted so far; the input includes what was read from a cache.
 
-        A prompt of no tokens was not counted.
+        A prompt of no tokens was not counted; the output may be, all the same.
         """
         count = self._counts.get
+        written = self._counts.get("output_tokens")
         read = count("cache_read_input_tokens", 0)
         sent = count("input_tokens", 0) + read + count("cache_creation_input_tokens", 0)
-        if not sent:
+        if not sent and not written:
             return None
         return TokenUsage(
-            input_tokens=sent,
-            output_tokens=count("output_tokens", 0),
+            input_tokens=sent or None,
+            output_tokens=written,
             cached_tokens=read,
             reasoning_tokens=count("thinking_tokens", 0),
         )

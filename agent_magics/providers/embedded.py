@@ -21,10 +21,15 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.openai import OpenAICompatible
 from agent_magics.providers.presets import Quirks
-from agent_magics.providers.weights import MODEL_NAME, PULL_HINT, TRAINED_TOKENS, find_weights
+from agent_magics.providers.weights import (
+    EMBEDDED,
+    MODEL_NAME,
+    PULL_HINT,
+    TRAINED_TOKENS,
+    find_weights,
+)
 from agent_magics.providers.wire import Timeouts
 
-EMBEDDED = "embedded"
 IDLE_S = 15 * 60.0
 START_S = 120.0
 STOP_S = 2.0

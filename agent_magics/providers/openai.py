@@ -203,7 +203,7 @@ class OpenAICompatible(Addressed):
 
     def _warn_if_cut(self, request: ChatRequest, answer: Answer) -> None:
         """Servers that cut a long prompt silently count what was left (providers.md, Ollama)."""
-        if answer.usage is None:
+        if answer.usage is None or answer.usage.input_tokens is None:
             return
         sent = fewest_tokens(_texts(request))
         counted = answer.usage.input_tokens

@@ -10,13 +10,11 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from agent_magics.core.messages import TokenUsage
+from agent_magics.providers.weights import EMBEDDED
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
-# What a server on this machine costs isn't known, which isn't 0: a proxy, or a model that its owner
-# runs elsewhere, may stand behind it. The embedded model alone is sure to cost nobody anything.
-_FREE = "embedded"
 _IDS = {
     "openai": "openai",
     "anthropic": "anthropic",
@@ -33,17 +31,22 @@ class ListedPrices:
     """What providers list as their prices (`core.money.Prices`)."""
 
     def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
-        """Price one request in US dollars; None where the model isn't listed or sure to be free."""
-        if provider == _FREE:
+        """Price one request in US dollars; None where the model isn't listed, 0.0 where it is free.
+
+        What a server on this machine costs isn't known, which isn't 0: a proxy, or a model that
+        its owner runs elsewhere, may stand behind it. The embedded model alone is sure to be free.
+        """
+        if provider == EMBEDDED:
             return 0.0
         if _find(provider, model) is None:
             return None
         from genai_prices import Usage, calc_price  # noqa: PLC0415 - optional, and 0.2 s to load
 
+        sent = usage.input_tokens or 0
         spent = Usage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+            input_tokens=sent,
+            output_tokens=usage.output_tokens or 0,
+            cache_read_tokens=min(usage.cached_tokens, sent),
         )
         try:
             return float(calc_price(spent, model_ref=model, provider_id=_IDS[provider]).total_price)

@@ -59,7 +59,7 @@ class Answer:
 
     def feed(self, chunk: dict[str, Any]) -> Iterator[ChatEvent]:
         """Take one chunk of a stream."""
-        self._usage = _usage_in(chunk) or self._usage
+        self._usage = _usage_in(chunk, self._usage)
         for choice in _dicts(chunk.get("choices")):
             if choice.get("index") in (None, 0):
                 yield from self._take(choice)
@@ -347,20 +347,25 @@ def _is_strict(value: dict[str, Any]) -> bool:
     return True
 
 
-def _usage_in(chunk: dict[str, Any]) -> TokenUsage | None:
-    """Read the counts; null is unknown, and so is a prompt of no tokens: there is none."""
+def _usage_in(chunk: dict[str, Any], before: TokenUsage | None) -> TokenUsage | None:
+    """Read the counts; null is unknown, and so is a prompt of no tokens: there is none.
+
+    What a chunk doesn't tell stays as it was told before.
+    """
     usage = chunk.get("usage")
     if not isinstance(usage, dict):
         groq = chunk.get("x_groq")
         usage = groq.get("usage") if isinstance(groq, dict) else None
     if not isinstance(usage, dict):
-        return None
-    sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if not sent:
-        return None
+        return before
+    sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    sent = sent if is_count(sent) and sent else None
+    written = written if is_count(written) and (written or sent) else None
+    if sent is None and written is None:
+        return before
     return TokenUsage(
-        input_tokens=sent,
-        output_tokens=written,
+        input_tokens=before.input_tokens if sent is None and before else sent,
+        output_tokens=before.output_tokens if written is None and before else written,
         cached_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens")
         or _count(usage, "prompt_cache_hit_tokens"),
         reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),

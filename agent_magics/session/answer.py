@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import msgspec
 
+from agent_magics.context.tokens import count_payload, count_text
 from agent_magics.core.chat import Done, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import (
     AssistantMessage,
     IncompleteCause,
+    NewEvent,
     Purpose,
     Retry,
     ToolCalled,
@@ -19,8 +21,6 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import Reasoning, Text, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text
-
-T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -38,6 +38,7 @@ class Answer:
     told_at_break: TokenUsage | None = None
     was_sent: bool = True
     first_token_s: float | None = None
+    resumes_s: float | None = None
 
     @property
     def said(self) -> str:
@@ -50,9 +51,15 @@ class Answer:
 
     def note_failure(self, error: Exception) -> None:
         """Remember what is known of an answer that failed."""
+        self.resumes_s = None
         if isinstance(error, ProviderError):
             self.told_at_break = error.usage
             self.was_sent = error.was_sent
+
+    def note_retry(self, event: Retrying, now_s: float) -> None:
+        """Remember an attempt that failed, and when the next one begins."""
+        self.retried.append(event)
+        self.resumes_s = now_s + event.wait_s
 
     def retries(self, model: ModelInfo, purpose: Purpose) -> list[Retry | Usage]:
         """Make the events of the attempts that failed; each with what its server had counted."""
@@ -90,16 +97,28 @@ class Answer:
         model: ModelInfo,
         purpose: Purpose,
         now_s: float,
-    ) -> Usage:
-        """Make the request's usage event; what no server told stays None (decision 42)."""
+    ) -> Usage | None:
+        """Make the last attempt's usage event; what no server told stays None (decision 42).
+
+        An answer that was left before its next attempt began has that of the attempt before; None
+        where `retries` has that already.
+        """
         told, first = self.usage, self.first_token_s
         attempt = 1 + len(self.retried) if self.was_sent else 0
+        if self._waits(now_s):
+            if self.retried[-1].usage is not None:
+                return None
+            attempt = self.retried[-1].attempt
         return msgspec.structs.replace(
             self._usage(model, purpose, told, attempt),
             duration_ms=self._duration_ms(now_s),
             first_token_ms=None if first is None else round((first - self.began_s) * 1000),
             is_replayed=self._replayed_ms is not None,
         )
+
+    def _waits(self, now_s: float) -> bool:
+        """Tell whether the next attempt has yet to begin."""
+        return self.resumes_s is not None and now_s < self.resumes_s and not self.has_come
 
     def _usage(
         self, model: ModelInfo, purpose: Purpose, told: TokenUsage | None, attempt: int
@@ -125,13 +144,24 @@ class Answer:
         replayed_ms = self._replayed_ms
         return round((now_s - self.began_s) * 1000) if replayed_ms is None else replayed_ms
 
+    @property
+    def has_come(self) -> bool:
+        """Tell whether the model has begun to answer."""
+        return bool(self.text or self.reasoning or self.calls or self.done)
+
+    @property
+    def thought(self) -> str:
+        """What the model reasoned, as far as it is text."""
+        if self.done is not None and self.done.reasoning is not None:
+            return self.done.reasoning.text
+        return clean_text("".join(self.reasoning))
+
     def _reasoning(self, model: ModelInfo) -> Reasoning | None:
         if self.done is not None and self.done.reasoning is not None:
             return self.done.reasoning
         if not self.reasoning:
             return None
-        text = clean_text("".join(self.reasoning))
-        return Reasoning(text=text, provider=model.provider, model=model.name)
+        return Reasoning(text=self.thought, provider=model.provider, model=model.name)
 
 
 def called(call: ToolCall) -> ToolCalled:
@@ -144,20 +174,25 @@ def called(call: ToolCall) -> ToolCalled:
     )
 
 
-def added(so_far: TokenUsage | None, more: TokenUsage) -> TokenUsage:
-    """Sum the cost of two requests."""
-    if so_far is None:
-        return more
-    return TokenUsage(
-        input_tokens=so_far.input_tokens + more.input_tokens,
-        output_tokens=so_far.output_tokens + more.output_tokens,
-        cached_tokens=so_far.cached_tokens + more.cached_tokens,
-        reasoning_tokens=so_far.reasoning_tokens + more.reasoning_tokens,
+def with_estimate(usage: Usage, answer: Answer, recorded: Sequence[NewEvent] = ()) -> Usage:
+    """Note what an answer weighs by our own count, where its server didn't count it."""
+    if usage.output_tokens is not None:
+        return usage
+    return msgspec.structs.replace(
+        usage, estimated_output_tokens=estimated_output(answer, recorded)
     )
 
 
-def with_estimate(usage: Usage, said_tokens: int) -> Usage:
-    """Note what an answer weighs by our own count, where no server counted the request."""
-    if usage.input_tokens is not None or usage.output_tokens is not None:
-        return usage
-    return msgspec.structs.replace(usage, estimated_output_tokens=said_tokens)
+def estimated_output(answer: Answer, recorded: Sequence[NewEvent] = ()) -> int:
+    """Weigh all that a model wrote: text, reasoning and calls.
+
+    The texts of `recorded` events, which are made of the answer, were counted with them. At least
+    1 where anything came: that the prompt was read is known by it.
+    """
+    tokens = sum(event.tokens for event in recorded) + count_text(answer.thought)
+    kinds = {type(event.payload) for event in recorded}
+    if AssistantMessage not in kinds:
+        tokens += count_text(answer.said)
+    if ToolCalled not in kinds:
+        tokens += sum(count_payload(called(call)) for call in answer.calls)
+    return max(tokens, int(answer.has_come))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from agent_magics.context.tokens import count_message, count_text
+from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError, ProviderError, said_by
@@ -54,15 +54,16 @@ class Aside:
             digest=digest_of(request),
         )
         try:
-            await collect(answer, answerer, request)
+            await collect(answer, answerer, request, self.clock)
         except (AgentError, asyncio.CancelledError):
             raise
         except Exception as error:  # a provider is foreign code (decision 16)
             raise ProviderError(f"{model.shown} failed: {redact(said_by(error))}") from error
         finally:
+            events = answer.retries(model, purpose)
             usage = answer.usage_event(model, purpose, self.clock.monotonic())
-            usage = with_estimate(usage, count_text(answer.said))
-            events = [*answer.retries(model, purpose), usage]
+            if usage is not None:
+                events.append(with_estimate(usage, answer))
             await self.recorder.append(events, slot_uid=slot_uid, turn_id=turn_id)
         if answer.calls:
             raise ProviderError(f"{model.shown} called a tool instead of answering")

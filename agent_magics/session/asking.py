@@ -32,7 +32,7 @@ from agent_magics.core.errors import (
     said_by,
 )
 from agent_magics.core.messages import ToolCall
-from agent_magics.core.ports import Answerer, Provider
+from agent_magics.core.ports import Answerer, Clock, Provider
 from agent_magics.core.redact import redact
 from agent_magics.core.streams import closing
 from agent_magics.core.text import clean_value
@@ -62,25 +62,27 @@ async def ask(provider: Answerer, request: ChatRequest) -> AsyncGenerator[ChatEv
     raise StreamInterrupted("The model's answer ended before it was complete.")
 
 
-async def collect(answer: Answer, provider: Answerer, request: ChatRequest) -> None:
+async def collect(answer: Answer, provider: Answerer, request: ChatRequest, clock: Clock) -> None:
     """Fill `answer` with all that a provider says to a request that nobody watches."""
     try:
         async with aclosing(ask(provider, request)) as events:
             async for event in events:
-                _take(answer, event)
+                _take(answer, event, clock)
     except Exception as error:
         answer.note_failure(error)
         raise
 
 
-def _take(answer: Answer, event: ChatEvent) -> None:
+def _take(answer: Answer, event: ChatEvent, clock: Clock) -> None:
     match event:
         case TextDelta(text=text):
             answer.text.append(text)
+        case ReasoningDelta(text=text):
+            answer.reasoning.append(text)
         case CallReady(call=call):
             answer.calls.append(call)
         case Retrying():
-            answer.retried.append(event)
+            answer.note_retry(event, clock.monotonic())
         case Done():
             answer.done = event
         case _:

@@ -90,7 +90,7 @@ class Listening:
         )
 
     def _note_retry(self, answer: Answer, event: Retrying) -> None:
-        answer.retried.append(event)
+        answer.note_retry(event, self.clock.monotonic())
         self.turn.emit(
             RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
         )

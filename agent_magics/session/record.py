@@ -74,15 +74,19 @@ class Recorder:
         return self._prices.price_of(provider, model, much) == 0.0
 
     def _priced(self, usage: Usage) -> Usage:
-        if usage.is_replayed or usage.input_tokens is None or usage.output_tokens is None:
+        if usage.is_replayed or usage.attempt == 0:
             return usage
-        told = TokenUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+        if usage.told is not None and usage.told.is_whole:
+            cost = self._prices.price_of(usage.provider, usage.model, usage.told)
+            return msgspec.structs.replace(usage, cost_usd=cost)
+        sent, written = usage.estimated
+        taken = TokenUsage(
+            input_tokens=sent + (usage.input_tokens or 0),
+            output_tokens=written + (usage.output_tokens or 0),
             cached_tokens=usage.cached_tokens,
         )
-        cost = self._prices.price_of(usage.provider, usage.model, told)
-        return msgspec.structs.replace(usage, cost_usd=cost)
+        about = self._prices.price_of(usage.provider, usage.model, taken)
+        return msgspec.structs.replace(usage, estimated_usd=about or 0.0)
 
     async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
         """Write a change and take it in; on an error nothing has changed anywhere.

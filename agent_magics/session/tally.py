@@ -10,10 +10,10 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import SpendingLimitReached
 from agent_magics.core.events import LedgerEvent, Usage
 from agent_magics.core.messages import TokenUsage
-from agent_magics.core.money import SpendingLimit, Spent
+from agent_magics.core.money import Spent
 from agent_magics.core.ports import Answerer, Provider, Replaying
 from agent_magics.core.redact import shown_model
-from agent_magics.session.answer import Answer, added
+from agent_magics.session.answer import Answer
 
 
 @dataclass(kw_only=True)
@@ -44,8 +44,6 @@ class Tally:
 
     def add(self, answer: Answer, events: Iterable[LedgerEvent]) -> None:
         """Take in a request whose end was recorded in `events`."""
-        if answer.usage is not None:
-            self.usage = added(self.usage, answer.usage)
         replayed_ms = answer.done.replayed_ms if answer.done else None
         if replayed_ms is None:
             self.was_asked = True
@@ -54,6 +52,9 @@ class Tally:
         for event in events:
             if isinstance(event.payload, Usage):
                 self.spent = self.spent.plus(spent_for(event.payload))
+                told = event.payload.told
+                if told is not None:
+                    self.usage = self.usage.plus(told) if self.usage else told
 
     def check(self, provider: Provider, request: ChatRequest | None = None) -> None:
         """Raise `SpendingLimitReached` where a request, or any at all, could not be sent now.
@@ -107,10 +108,7 @@ def spent_for(usage: Usage) -> Spent:
         return Spent()
     if usage.is_replayed:
         return Spent(replayed=1)
-    if usage.input_tokens is None and usage.output_tokens is None:
-        estimated = usage.estimated_input_tokens + usage.estimated_output_tokens
-        was_answered = usage.estimated_output_tokens > 0
-        return Spent(requests=1, uncounted=1, estimated_tokens=estimated if was_answered else 0)
+    is_counted = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     is_priced = usage.cost_usd is not None
     return Spent(
@@ -121,4 +119,7 @@ def spent_for(usage: Usage) -> Spent:
         usd=usage.cost_usd or 0.0,
         priced=int(is_priced),
         unpriced_tokens=0 if is_priced else tokens,
+        uncounted=int(not is_counted),
+        estimated_tokens=sum(usage.estimated),
+        estimated_usd=usage.estimated_usd,
     )

@@ -258,7 +258,8 @@ class TurnRun:
             answer.note_failure(error)
             if not is_last and is_curable(error) and not answer.text:
                 self.tally.add(
-                    answer, await self._record([*self._retries(answer), self._spent(answer)])
+                    answer,
+                    await self._record([*self._retries(answer), *self._spent(answer)], of=answer),
                 )
                 raise _Refused(error) from error
             if isinstance(error, ContextOverflow):
@@ -282,8 +283,8 @@ class TurnRun:
         message = answer.message(self.model, text, cause)
         payloads: list[Payload] = [*self._retries(answer), message]
         payloads += [called(call) for call in executable]
-        payloads.append(self._spent(answer))
-        events = await self._record(payloads, ends_draft=True)
+        payloads += self._spent(answer)
+        events = await self._record(payloads, of=answer, ends_draft=True)
         self.tally.add(answer, events)
         self._note_said(text, events)
         for warning in answer.done.warnings if answer.done else ():
@@ -295,8 +296,8 @@ class TurnRun:
         is_lost = isinstance(error, ProviderError) and error.kind == "interrupted"
         cause: IncompleteCause = "connection lost" if is_lost else "failed"
         message = answer.message(self.model, answer.said, cause, detail=detail_of(error))
-        payloads: list[Payload] = [*self._retries(answer), message, self._spent(answer)]
-        events = await self._record(payloads, ends_draft=True)
+        payloads: list[Payload] = [*self._retries(answer), message, *self._spent(answer)]
+        events = await self._record(payloads, of=answer, ends_draft=True)
         self.tally.add(answer, events)
         self.has_ended = True
         self._note_said(answer.said, events)
@@ -311,8 +312,9 @@ class TurnRun:
     def _retries(self, answer: Answer) -> Sequence[Payload]:
         return answer.retries(self.model, "turn")
 
-    def _spent(self, answer: Answer) -> Usage:
-        return answer.usage_event(self.model, "turn", self.clock.monotonic())
+    def _spent(self, answer: Answer) -> Sequence[Payload]:
+        usage = answer.usage_event(self.model, "turn", self.clock.monotonic())
+        return () if usage is None else (usage,)
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> AgentError | None:
         self.calls_made += len(calls)
@@ -363,14 +365,16 @@ class TurnRun:
         self,
         payloads: Sequence[Payload],
         *,
+        of: Answer | None = None,
         ends_draft: bool = False,
         title: str | None = None,
     ) -> tuple[LedgerEvent, ...]:
         events: list[NewEvent] = []
         for payload in payloads:
             made = payload
-            if isinstance(payload, Usage):  # what was said stands before it, and is counted
-                made = with_estimate(payload, sum(event.tokens for event in events))
+            is_last = payload is payloads[-1]  # what was said stands before it, and is counted
+            if of is not None and is_last and isinstance(payload, Usage):
+                made = with_estimate(payload, of, events)
             events.append(
                 self.recorder.event(made, slot_uid=self.slot.uid, turn_id=self.turn.turn_id)
             )

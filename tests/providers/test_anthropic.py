@@ -195,7 +195,7 @@ def test_a_prompt_of_no_tokens_was_not_counted(usage: dict[str, int]) -> None:
     end = stopped("end_turn", output_tokens=7)
     (answer,), _ = asked(lambda _: events(start, opened(0, type="text", text="x"), end))
     assert answer.done
-    assert answer.done.usage is None
+    assert answer.done.usage == TokenUsage(output_tokens=7)
 
 
 def test_what_is_not_known_is_left_out_with_a_warning() -> None:

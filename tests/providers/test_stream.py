@@ -263,14 +263,25 @@ def test_an_answer_without_a_word_is_an_empty_answer(done: str) -> None:
 
 @pytest.mark.parametrize("prompt", [{}, {"prompt_tokens": 0}, {"prompt_tokens": None}])
 def test_a_prompt_of_no_tokens_was_not_counted(prompt: dict[str, Any]) -> None:
-    """A count of the output alone leaves the input unknown, not 0."""
+    """A count of the output alone is kept, and leaves the input unknown, not 0."""
     chunk = {
         "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}],
         "usage": {**prompt, "completion_tokens": 3},
     }
     answer = asyncio.run(answers_for([(f"data: {json.dumps(chunk)}\n\n".encode(),)]))[0]
     assert answer.done
-    assert answer.done.usage is None
+    assert answer.done.usage == TokenUsage(output_tokens=3)
+
+
+def test_counts_that_come_apart_are_put_together() -> None:
+    """A chunk that tells the output alone leaves the input as it was told before."""
+    counts: list[dict[str, Any]] = [{"prompt_tokens": 8}, {"completion_tokens": 3}]
+    chunks: list[dict[str, Any]] = [{"choices": [], "usage": usage} for usage in counts]
+    chunks.append({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
+    sent = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    answer = asyncio.run(answers_for([(sent.encode(),)]))[0]
+    assert answer.done
+    assert answer.done.usage == TokenUsage(input_tokens=8, output_tokens=3)
 
 
 @pytest.mark.parametrize(

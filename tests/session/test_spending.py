@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_magics.core.chat import ChatEvent, ChatRequest, Retrying
-from agent_magics.core.config import AgentConfig
+from agent_magics.core.chat import CallReady, ChatEvent, ChatRequest, ReasoningDelta, Retrying
+from agent_magics.core.config import AgentConfig, CompactionConfig
+from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Retry, Usage
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.messages import TokenUsage, ToolCall
 from agent_magics.core.money import Price, SpendingLimit, Spent
-from agent_magics.core.turns import Completed, Failed, TurnOutcome
+from agent_magics.core.turns import (
+    Cancelled,
+    Completed,
+    Failed,
+    ReasoningChunk,
+    RetryScheduled,
+    TurnOutcome,
+)
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.providers.tape import Tape
@@ -196,6 +204,9 @@ def test_what_failed_attempts_cost_is_in_the_ledger() -> None:
         ]
         assert [each.attempt for each in said if isinstance(each, Retry)] == [1]
         assert reply.cost_usd == pytest.approx(1.0 + 1.55)
+        assert reply.usage == TokenUsage(
+            input_tokens=2_000_000, output_tokens=100_000, cached_tokens=500_000
+        )
         assert session._desk.mirror.spent.requests == 2
         await agent.shutdown()
 
@@ -222,6 +233,7 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
             priced=1,
             uncounted=1,
             estimated_tokens=asked[0].estimated_input_tokens + 1,
+            estimated_usd=(asked[0].estimated_input_tokens + 10) / 1_000_000,
         )
 
     asyncio.run(scene())
@@ -320,5 +332,134 @@ def test_a_limit_in_money_holds_no_model_that_costs_nothing(bench: Bench) -> Non
         limits = {"max_cost_per_session": SpendingLimit(usd=1.0, tokens=1_000)}
         again = await bench.resumed("s", "never", prices=free, **limits)
         assert isinstance(await outcome(again), Failed)
+
+    asyncio.run(scene())
+
+
+class Leaving(ScriptedProvider):
+    """Gives some events and then nothing more, as a server that hangs."""
+
+    def __init__(self, *events: ChatEvent) -> None:
+        super().__init__([])
+        self._events = events
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        for event in self._events:
+            yield event
+        await asyncio.sleep(60)
+
+
+async def stopped_after(*events: ChatEvent) -> tuple[TurnOutcome, list[Usage], Spent]:
+    """Stop a turn once it has shown something; give what was recorded of its requests."""
+    config = AgentConfig(default_model="scripted:test", prices=PRICES)
+    agent = await AgentBuilder(config).register_model_provider(Leaving(*events)).build()
+    session = await agent.new_session()
+    turn = await session.send_message("go")
+    async for event in turn:
+        if isinstance(event.payload, ReasoningChunk | RetryScheduled):
+            turn.cancel()
+    ended = await turn.join()
+    mirror = session._desk.mirror
+    used = [e.payload for e in mirror.events if isinstance(e.payload, Usage)]
+    await agent.shutdown()
+    return ended, used, mirror.spent
+
+
+@pytest.mark.req("N13", "dec42", "dec57")
+def test_a_stopped_answer_without_text_counts_what_came() -> None:
+    """Reasoning and calls are weighed, and the prompt with them."""
+
+    async def scene() -> None:
+        call = ToolCall(call_id="c", tool_name="look", arguments={"what": "word " * 50})
+        ended, (usage,), spent = await stopped_after(
+            CallReady(call=call), ReasoningDelta(text="word " * 50)
+        )
+        assert isinstance(ended, Cancelled)
+        assert usage.estimated_output_tokens > 100  # 50 of either
+        assert spent.estimated_tokens == (
+            usage.estimated_input_tokens + usage.estimated_output_tokens
+        )
+        assert spent.estimated_usd > 0
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "dec42", "dec57")
+def test_a_request_beside_the_turns_counts_reasoning_and_calls(bench: Bench) -> None:
+    """A summary that became a call was paid for, too."""
+
+    async def scene() -> None:
+        lost = {
+            "reasoning": "word " * 50,
+            "calls": [{"name": "look", "arguments": {"what": "word " * 50}}],
+            "purpose": "compaction",
+        }
+        keep = CompactionConfig(keep_recent_tokens=1)
+        session = await bench.session("one", "two", lost, lost, lost, compaction=keep)
+        await session.submit_turn("go")
+        await session.submit_turn("go on")
+        with pytest.raises(AgentError):
+            await session.compact()
+        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        assert used[-1].purpose == "compaction"
+        assert used[-1].estimated_output_tokens > 100
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P5", "dec42")
+@pytest.mark.parametrize(
+    "counted", [None, TokenUsage(input_tokens=1_000_000, output_tokens=0)], ids=["not", "counted"]
+)
+def test_a_stop_in_the_wait_for_a_retry_records_what_was_sent(counted: TokenUsage | None) -> None:
+    """The attempt that never began is no request."""
+
+    async def scene() -> None:
+        retry = Retrying(attempt=1, reason="overloaded", wait_s=60.0, usage=counted)
+        ended, (usage,), spent = await stopped_after(retry)
+        assert isinstance(ended, Cancelled)
+        assert usage.attempt == 1
+        assert usage.told == counted
+        assert spent.requests == 1
+        assert ended.reply.cost_usd == (None if counted is None else pytest.approx(1.0))
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "dec57")
+def test_a_limit_in_money_holds_where_no_server_counts(bench: Bench) -> None:
+    """Where the price is known our estimate is priced, for the limit alone."""
+
+    async def scene() -> None:
+        limit = SpendingLimit(usd=0.001)
+        session = await bench.session(
+            "word " * 200, "never", prices=PRICES, max_cost_per_session=limit
+        )
+        first = await outcome(session)
+        assert isinstance(first, Completed)
+        assert first.reply.cost_usd is None
+        ended = await outcome(session)
+        assert isinstance(ended, Failed)
+        assert "about $0.0" in ended.error.message
+        assert session._desk.mirror.spent.usd == 0.0
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P7", "N13", "dec42")
+def test_a_count_of_the_output_alone_is_kept(bench: Bench) -> None:
+    """The input is unknown, and for limits what we estimate."""
+
+    async def scene() -> None:
+        session = await bench.session(step(usage={"output_tokens": 90_000}), step(), prices=PRICES)
+        reply = await session.submit_turn("go")
+        assert reply.usage == TokenUsage(output_tokens=90_000)
+        assert str(reply.usage) == "? → 90,000 tokens"
+        assert reply.cost_usd is None
+        (usage,) = (e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage))
+        spent = session._desk.mirror.spent
+        assert (spent.output_tokens, spent.uncounted) == (90_000, 1)
+        assert spent.estimated_tokens == usage.estimated_input_tokens > 0
+        assert spent.estimated_usd > 0.9
 
     asyncio.run(scene())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import groupby, islice
 from typing import Literal, Protocol
 
@@ -22,7 +23,7 @@ from agent_magics.core.events import (
     Usage,
     UserMessage,
 )
-from agent_magics.core.messages import Value, text_of
+from agent_magics.core.messages import TokenUsage, Value, text_of
 from agent_magics.core.money import dollars
 from agent_magics.core.slots import SlotMeta
 from agent_magics.notebook.views.differences import Compared, Piece, base_pieces, compared
@@ -329,10 +330,9 @@ def _facts(events: Sequence[LedgerEvent]) -> tuple[str, ...]:
     models = [p for p in payloads if isinstance(p, AssistantMessage) and p.model]
     facts = [shown_model(f"{models[-1].provider}:{models[-1].model}")] if models else []
     spent = [p for p in payloads if isinstance(p, Usage) and p.purpose == "turn"]
-    asked = [p for p in spent if p.input_tokens is not None]
+    asked = [p for p in spent if p.told is not None]
     if asked:
-        given = sum(p.input_tokens or 0 for p in asked)
-        facts.append(f"{given:,} → {sum(p.output_tokens or 0 for p in asked):,} tokens")
+        facts.append(str(reduce(TokenUsage.plus, (p.told for p in asked if p.told))))
     if asked and all(p.cost_usd is not None for p in asked):
         facts.append(dollars(sum(p.cost_usd or 0.0 for p in asked)))
     calls = sum(isinstance(p, ToolCalled) for p in payloads)
