@@ -88,7 +88,7 @@ class _Turn:
         self.outcome = "completed" if is_whole else _BY_CAUSE[answer.cause]
 
     def _spent(self, spent: Usage) -> None:
-        self.requests += 1
+        self.requests += spent.attempt > 0  # else nobody was asked
         self.input_tokens = _added(self.input_tokens, spent.input_tokens)
         self.output_tokens = _added(self.output_tokens, spent.output_tokens)
         if spent.input_tokens is not None:

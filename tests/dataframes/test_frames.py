@@ -196,20 +196,27 @@ def test_the_outcome_is_how_the_last_answer_ended(end: str) -> None:
 
 @pytest.mark.req("D1", "dec42")
 def test_only_the_turns_own_requests_count() -> None:
-    """Summaries made meanwhile cost no turn anything; unknown isn't zero."""
+    """Summaries made meanwhile cost no turn anything, nor what was never sent; unknown isn't 0."""
 
-    def spent(purpose: Any, tokens: int | None) -> Usage:
+    def spent(purpose: Any, tokens: int | None, attempt: int = 1) -> Usage:
         return Usage(
-            purpose=purpose, provider="p", model="m", input_tokens=tokens, output_tokens=tokens
+            purpose=purpose,
+            provider="p",
+            model="m",
+            input_tokens=tokens,
+            output_tokens=tokens,
+            attempt=attempt,
         )
 
     rows = turns_of(
         said(1, "a", user("q")), said(2, "a", assistant("a")), said(3, "a", spent("turn", 5)),
         said(4, "a", spent("turn", None)), said(5, "a", spent("compaction", 900)),
         said(6, "b", user("q")), said(7, "b", spent("turn", None)),
+        said(8, "c", user("q")), said(9, "c", spent("turn", None, 0)),
     )  # fmt: skip
     assert (rows["a"]["input_tokens"], rows["a"]["requests"]) == (5, 2)
     assert pd.isna(rows["b"]["input_tokens"])
+    assert rows["c"]["requests"] == 0
 
 
 @pytest.mark.req("D1")
