@@ -24,7 +24,7 @@ from agent_magics.session.answer import Answer
 from agent_magics.session.asking import ask
 from agent_magics.session.record import Recorder
 from agent_magics.session.running import RunningTurn, Stopped
-from agent_magics.session.sight import as_seen_by
+from agent_magics.session.sight import check_sight
 
 _DRAFT_EVERY_S = 1.0
 
@@ -44,8 +44,8 @@ class Listening:
         """Ask `answerer`, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
         self.turn.said.clear()
         self._drafted_s = 0.0
-        shown = as_seen_by(self.model, request)
-        async with aclosing(ask(answerer, shown)) as events:
+        check_sight(self.model, request)
+        async with aclosing(ask(answerer, request)) as events:
             async for event in events:
                 if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
                     raise Stopped

@@ -33,6 +33,7 @@ from agent_magics.core.slots import Checkpoint, Slot, Static
 from agent_magics.session.mirror import Mirror
 from agent_magics.session.parts import ToolSource
 from agent_magics.session.references import References
+from agent_magics.session.sight import as_seen_by, has_image, word_tokens
 
 Described = tuple[str, str]
 
@@ -103,9 +104,9 @@ class RequestBuilder:
         """
         active = checkpoint or self._mirror.checkpoint_of(slot)
         limits = self.limits(slot, model)
-        projection, clipped = self._clipped(
-            self._project(slot, model, running_turn, active), slot, limits
-        )
+        projected = self._project(slot, model, running_turn, active)
+        seen = as_seen_by(model, projected, is_asking=running_turn is not None)
+        projection, clipped = self._clipped(seen, slot, limits)
         parts = self._prompt_parts(slot, override)
         definitions = _definitions(self.tools_of(slot) if tools is None else tools, model)
         system = render_system(parts)
@@ -210,7 +211,7 @@ class RequestBuilder:
         facts = count_text(render_session_context(self._mirror.memory))
         facts += count_text(render_memories(self._memories()))
         listed = count_text(render_skills(self._skills))
-        asked, called, media = self._asked(slot, running_turn)
+        asked, called, media = self._asked(slot, running_turn, projection)
         return {
             "system": max(0, count_text(system) - facts - listed),
             "tools": count_tools(tools),
@@ -224,15 +225,21 @@ class RequestBuilder:
             "media": media,
         }
 
-    def _asked(self, slot: Slot, running_turn: str | None) -> tuple[int, int, int]:
+    def _asked(
+        self, slot: Slot, running_turn: str | None, projection: Projection
+    ) -> tuple[int, int, int]:
         """Weigh what the running turn was asked: its messages, the skills it called, its images."""
+        shown = {message.seq for message in projection.messages if has_image(message)}
         asked = called = media = 0
         for event in self._of_turn(slot, running_turn):
             match event.payload:
                 case UserMessage(content=content):
                     images = sum(isinstance(block, Image) for block in content)
-                    media += images * IMAGE_TOKENS
                     asked += max(0, event.tokens - images * IMAGE_TOKENS)
+                    if event.seq in shown:
+                        media += images * IMAGE_TOKENS
+                    else:
+                        asked += images * word_tokens()
                 case SystemMessage(note="skill"):
                     called += event.tokens
                 case _:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_magics.context.tokens import IMAGE_TOKENS
 from agent_magics.core.chat import UNKNOWN_WINDOW, ModelInfo
 from agent_magics.core.config import AgentConfig, ModelFacts
 from agent_magics.core.events import Usage
@@ -14,6 +15,7 @@ from agent_magics.core.messages import Image, Text, UserInput
 from agent_magics.core.turns import Completed, Failed
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
+from agent_magics.session.request import digest_of
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
@@ -147,5 +149,26 @@ def test_a_blind_model_is_told_of_earlier_images_in_a_word(bench: Bench) -> None
         assert "QUJD" not in blind
         assert "not shown to you" in blind
         assert "QUJD" in again
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("P1", "C6", "N13")
+def test_what_a_blind_model_is_sent_is_what_is_weighed_and_shown(bench: Bench) -> None:
+    """One request for the views, the budget, the digest, the limit and the provider."""
+
+    async def scene() -> None:
+        said = {"scripted:blind": ModelFacts(has_vision=False)}
+        session = await bench.session("A cat.", "Grey.", models=said)
+        await session.submit_turn(PICTURE)
+        seeing = session.next_request().info.used
+        await session.set_model("scripted:blind")
+        assert session.next_request().info.used < seeing - IMAGE_TOKENS / 2
+        await session.submit_turn("and?")
+        sent = bench.provider.requests[-1]
+        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        assert used[-1].digest == digest_of(sent)
+        assert used[-1].estimated_input_tokens < IMAGE_TOKENS
+        assert session.next_request().request.messages[: len(sent.messages)] == sent.messages
 
     asyncio.run(scene())
