@@ -10,9 +10,10 @@ from agent_magics.core.errors import StreamInterrupted
 from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.providers.facts import is_count
-from agent_magics.providers.stream import JoinedText, arguments_in
+from agent_magics.providers.stream import JoinedText, arguments_in, half
 
 _LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
+_REFUSED = "refusal"
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
@@ -108,11 +109,12 @@ class AnthropicAnswer:
             raise StreamInterrupted(
                 f"{self._provider} ended the answer before it was done; what it said is kept."
             )
-        if self._stop == "refusal":
+        if self._stop == _REFUSED:
             self.warn(f"{self._provider} declined to go on with this answer.")
         for block in self._blocks.values():
             if block.kind == "tool_use":
-                yield CallReady(call=block.call(self._new_id()))
+                call = block.call(self._new_id())
+                yield CallReady(call=half(call) if self._stop == _REFUSED else call)
         yield Done(
             usage=self.usage,
             finish="length" if self._stop in _LENGTH else "done",

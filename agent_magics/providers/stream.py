@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from agent_magics.core.chat import CallReady, ChatEvent, Done, ReasoningDelta, TextDelta
 from agent_magics.core.errors import StreamInterrupted
 from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
@@ -90,7 +92,8 @@ class Answer:
         if self._finish == _WITHHELD:
             self.warn(f"A content filter of {self._provider} withheld this answer or its rest.")
         for draft in self._calls.all():
-            yield CallReady(call=draft.ready(self._new_id()))
+            call = draft.ready(self._new_id())
+            yield CallReady(call=half(call) if self._finish == _WITHHELD else call)
         yield Done(
             usage=self._usage,
             finish="length" if self._finish in _LENGTH else "done",
@@ -321,6 +324,12 @@ def _begins_another(draft: _Draft, server_id: str, piece: dict[str, Any]) -> boo
     if not isinstance(function, dict) or not function.get("name"):
         return False
     return bool(function.get("arguments")) and draft.is_complete()
+
+
+def half(call: ToolCall) -> ToolCall:
+    """Give a call that can't run: what was withheld may be a part of it, whatever came reads as."""
+    raw = json.dumps(call.arguments, ensure_ascii=False) if call.arguments else call.raw
+    return msgspec.structs.replace(call, arguments=None, raw=raw)
 
 
 def arguments_in(text: str, depth: int = 0) -> dict[str, Any] | None:

@@ -177,7 +177,9 @@ class _Batch:
             unknown = ToolNotFound(f"{call.tool_name:.64}", tuple(self._owner.tools))
             return self._failed(call, unknown.message, "was not found", unknown)
         if call.arguments is None:
-            reason = f"The arguments are not valid JSON, so {tool.name} did not run."
+            reason = (
+                f"The arguments are not valid JSON or came in part, so {tool.name} did not run."
+            )
             return self._failed(call, reason, "failed", ToolExecutionError(tool.name, reason))
         said = await _unless(self._stop, self._owner.gate.before(call, tool))
         match said:

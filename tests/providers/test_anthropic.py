@@ -188,6 +188,14 @@ def test_counts_include_what_the_cache_held() -> None:
     )
 
 
+def test_a_declined_call_never_runs() -> None:
+    """What was not written any more may be a part of it."""
+    use = opened(0, type="tool_use", id="t", name="delete_files", input={})
+    (answer,), _ = asked(lambda _: events(use, stopped("refusal", output_tokens=1)))
+    (call,) = answer.calls
+    assert (call.tool_name, call.arguments) == ("delete_files", None)
+
+
 @pytest.mark.parametrize("usage", [{}, {"input_tokens": -5}, {"input_tokens": 0}])
 def test_a_prompt_of_no_tokens_was_not_counted(usage: dict[str, int]) -> None:
     """Servers that speak like Anthropic may tell the output alone: the input is unknown, not 0."""

@@ -304,6 +304,18 @@ def test_reasons_to_finish(reason: str, end: str, warnings: int) -> None:
     assert len(answer.done.warnings if answer.done else ()) == warnings
 
 
+@pytest.mark.parametrize("arguments", ["", "{}", '{"all": true}', {"all": True}, '{"al'])
+def test_a_withheld_call_never_runs(arguments: Any) -> None:
+    """What the filter took may be a part of it: the model gets a result, as of a half call."""
+    function = {"name": "delete_files", "arguments": arguments}
+    delta = {"tool_calls": [{"index": 0, "id": "c", "function": function}]}
+    chunk = {"choices": [{"delta": delta, "finish_reason": "content_filter"}]}
+    body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+    answer = asyncio.run(answers_for([(body,)]))[0]
+    (call,) = answer.calls
+    assert (call.tool_name, call.arguments) == ("delete_files", None)
+
+
 @pytest.mark.parametrize(
     ("read", "allowed_bytes"),
     [(reading.ours_openai, 100_000), (reading.ours_anthropic, 900_000)],
