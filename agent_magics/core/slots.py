@@ -229,6 +229,8 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
         made = msgspec.msgpack.decode(data, type=SlotConfig)
     except (msgspec.MsgspecError, TypeError, OverflowError, RecursionError) as error:
         raise InputValidation(f"The slot's settings can't be used: {error}.") from error
+    if isinstance(made.mode, Focused):
+        _check_count(made.mode.recent_messages)  # it may have been given as a mapping
     if made.params.temperature is not None and not math.isfinite(made.params.temperature):
         raise InputValidation(f"temperature is {made.params.temperature}; give a number.")
     if made.context_limit is not None and made.context_limit < 1:
@@ -236,6 +238,16 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
     if made.budget is not None and (made.budget.reserve or 0) < 0:
         raise InputValidation(f"budget.reserve is {made.budget.reserve}; give 0 or more.")
     return made
+
+
+def clamped(slot: Slot) -> Slot:
+    """Give a stored slot as it can be used: once, more messages were allowed than now."""
+    mode = slot.config.mode
+    if not isinstance(mode, Focused) or mode.recent_messages <= MAX_RECENT_MESSAGES:
+        return slot
+    mode = msgspec.structs.replace(mode, recent_messages=MAX_RECENT_MESSAGES)
+    config = msgspec.structs.replace(slot.config, mode=mode)
+    return msgspec.structs.replace(slot, config=config)
 
 
 def _check_count(recent_messages: object) -> None:

@@ -18,6 +18,7 @@ from agent_magics.core.slots import (
     Static,
     check_slot_config,
     check_slot_id,
+    clamped,
 )
 from agent_magics.core.text import clean_text
 
@@ -39,6 +40,7 @@ def has_rights(state: SessionState) -> bool:
 
 
 def _untrusted(slot: Slot) -> Slot:
+    slot = clamped(slot)
     config = msgspec.structs.replace(slot.config, approval={})
     return msgspec.structs.replace(slot, config=config)
 
@@ -77,7 +79,7 @@ def _bad_slots(state: SessionState) -> Iterator[str]:
             yield f'its slot "{slot.slot_id}" is static, and those are never stored'
         try:
             check_slot_id(slot.slot_id)
-            check_slot_config(slot.config)
+            check_slot_config(clamped(slot).config)
         except InputValidation as error:
             yield error.message.rstrip(".")
         if not all(map(_is_number, (slot.fork_seq, slot.focus_seq or 0, slot.generation))):

@@ -26,7 +26,7 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.money import Spent
 from agent_magics.core.ports import Change, SessionRow, SessionState
-from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static
+from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static, clamped
 from agent_magics.core.text import clean_text
 from agent_magics.session.gauge import Gauge
 from agent_magics.session.tally import spent_for
@@ -37,7 +37,7 @@ class Mirror:
 
     def __init__(self, state: SessionState) -> None:
         self.row: SessionRow = state.row
-        self.slots: dict[str, Slot] = {slot.uid: slot for slot in _as_made(state)}
+        self.slots: dict[str, Slot] = {slot.uid: clamped(slot) for slot in _as_made(state)}
         self.checkpoints: dict[str, Checkpoint] = {
             checkpoint.checkpoint_id: checkpoint for checkpoint in state.checkpoints
         }

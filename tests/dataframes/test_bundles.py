@@ -279,6 +279,21 @@ def test_rights_are_not_taken_over() -> None:
         assert slot.config == structs.replace(config, approval={})
 
 
+@pytest.mark.req("D2", "S2")
+def test_a_session_of_an_earlier_version_is_taken_with_its_focused_slots() -> None:
+    """More messages than a mode may show now come in as the most; fewer than none never."""
+
+    def showing(count: int) -> SessionState:
+        config = SlotConfig(mode=Focused(recent_messages=count))
+        return structs.replace(TALK, slots=(structs.replace(TALK.slots[0], config=config),))
+
+    for name in FORMATS:
+        (slot,) = again(showing(50_000), name).slots
+        assert slot.config.mode == Focused(recent_messages=10_000)
+        with pytest.raises(InputValidation, match="-3 messages"):
+            again(showing(-3), name)
+
+
 PARQUET_FAULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no metadata": (lambda table: table.replace_schema_metadata(None), "it is no bundle"),
     "a missing column": (lambda table: table.drop_columns(["payload"]), "has no column payload"),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Text, User
+from agent_magics.core.ports import Change, Owner
 from agent_magics.core.slots import (
     ContextBudget,
     DeriveStrategy,
@@ -31,6 +34,10 @@ WRONG: dict[str, Any] = {
     "config": 5,
     "mode": SlotConfig(mode="full"),  # type: ignore[arg-type]
     "messages": SlotConfig(mode=Focused(recent_messages=-1)),
+    "messages in a mapping": SlotConfig(
+        mode={"type": "focused", "recent_messages": -3}  # type: ignore[arg-type]
+    ),
+    "too many messages": SlotConfig(mode=Focused(recent_messages=10_001)),
     "prompt": SlotConfig(system_prompt=5),  # type: ignore[arg-type]
     "model": SlotConfig(model=5),  # type: ignore[arg-type]
     "temperature": SlotConfig(params=ModelParams(temperature=float("nan"))),
@@ -53,6 +60,34 @@ def test_wrong_settings_are_refused_before_they_are_kept(bench: Bench, config: A
         with pytest.raises(InputValidation):
             await session.configure_slot("default", mode="readonly")
         assert [slot.slot_id for slot in session.list_slots()] == ["default"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("S2")
+def test_a_stored_slot_that_shows_more_than_is_allowed_now_is_used_as_before(
+    bench: Bench,
+) -> None:
+    """It shows the most; it is configured, derived from, and asked like any other."""
+
+    async def scene() -> None:
+        await (await bench.session(session_id="s")).close()
+        store = SqlStore(bench.path)
+        state = await store.load("s")
+        assert state is not None
+        config = SlotConfig(mode=Focused(recent_messages=50_000))
+        lease = await store.acquire(
+            "s", Owner(pid=os.getpid(), host="here", since=datetime.now(UTC))
+        )
+        slot = msgspec.structs.replace(state.slots[0], config=config)
+        await store.commit(lease, Change(slots=(slot,)))
+        await store.release(lease)
+        await store.aclose()
+        session = await bench.resumed("s", "ok")
+        await session.configure_slot("default", model=None)
+        assert session.slot_config("default").mode == Focused(recent_messages=10_000)
+        await session.derive_slot("child", "default")
+        assert (await session.submit_turn("go")).text == "ok"
 
     asyncio.run(scene())
 
