@@ -68,7 +68,11 @@ class Trigger:
 
 @dataclass(kw_only=True)
 class Fitter:
-    """Fits the requests of one turn. `find_slot` gives the slot as it is now."""
+    """Fits the requests of one turn. `find_slot` gives the slot as it is now.
+
+    `admit` raises where a request may not be sent anyway; it is asked before turns are given up
+    for it.
+    """
 
     compactor: Compactor
     trigger: Trigger
@@ -81,6 +85,7 @@ class Fitter:
     starts_at: int | None = None
     ceiling: int | None = None
     told: set[str] = field(default_factory=set)
+    admit: Callable[[Draught], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.shortener = Shortener(compactor=self.compactor)
@@ -190,7 +195,7 @@ class Fitter:
 
     async def _degraded(self, draught: Draught, limit_tokens: int) -> Draught:
         try:
-            made = await self.shortener.degrade(self.find_slot(), limit_tokens)
+            made = await self.shortener.degrade(self.find_slot(), limit_tokens, self.admit)
         except PluginAborted as error:
             raise _kept_whole(error) from error
         if made is None:

@@ -7,7 +7,7 @@ running turn and its newest iteration always stay (invariant 9).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +17,7 @@ from agent_magics.context.degrade import degraded_text
 from agent_magics.context.projection import Bounds, bounds_of
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.compacting import Compactor
+from agent_magics.session.request import Draught
 
 
 @dataclass(kw_only=True)
@@ -28,15 +29,18 @@ class Shortener:
 
     compactor: Compactor
 
-    async def degrade(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
+    async def degrade(
+        self, slot: Slot, limit_tokens: int, admit: Callable[[Draught], None]
+    ) -> Checkpoint | None:
         """Commit a checkpoint without a summary, at a turn or at an iteration of the newest one.
 
-        None where nothing can be left out. Raises `PluginAborted` where plugins, not yet asked
-        about this recovery, say no.
+        None where nothing can be left out. Raises what `admit` raises for the request that it is
+        made for, and `PluginAborted` where plugins, not yet asked about this recovery, say no.
         """
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
+        admit(self.compactor.draught(slot, made))
         if not self.compactor.has_leave:
             await self.compactor.ask_leave(slot)
         after = self.compactor.draught(slot, made).info.used

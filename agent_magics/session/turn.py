@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
@@ -209,6 +209,10 @@ class TurnRun:
         """
         await self._stop_if_wanted()
         self.tally.check(self.provider)
+        choice: Literal["auto", "none"] = "none" if closing else "auto"
+        self.fitter.admit = lambda draught: self.tally.check(
+            self.provider, with_choice(draught.request, choice)
+        )
         draught = await self._unless_stopped(self.fitter.draught())
         try:
             return await self._attempt(draught, closing, is_last=False)

@@ -29,6 +29,7 @@ from agent_magics.providers.tape import Tape
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.filling import LONG
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
@@ -461,5 +462,35 @@ def test_a_count_of_the_output_alone_is_kept(bench: Bench) -> None:
         assert (spent.output_tokens, spent.uncounted) == (90_000, 1)
         assert spent.estimated_tokens == usage.estimated_input_tokens > 0
         assert spent.estimated_usd > 0.9
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("N13", "C14", "dec57")
+def test_nothing_is_given_up_for_a_request_that_a_limit_holds(tmp_path: Path) -> None:
+    """A recording that has other answers lets no turns be left out for one that it hasn't."""
+
+    async def scene() -> None:
+        counted = {"text": "three", "usage": {"input_tokens": 1_000_000, "output_tokens": 1}}
+        model = ScriptedProvider([LONG, LONG, counted, "never"])
+        recorded = RecordedProvider(model, Tape(tmp_path / "a.recording.jsonl"), "auto")
+        config = AgentConfig(
+            default_model="scripted:test",
+            context_limit=4_000,
+            compaction=CompactionConfig(enabled=False, reserve_tokens=2_000),
+            max_cost_per_session=SpendingLimit(tokens=500_000),
+            session_memory_tools=False,
+        )
+        agent = await AgentBuilder(config).register_model_provider(recorded).build()
+        session = await agent.new_session()
+        for prompt in (LONG, LONG, "three"):
+            assert isinstance(await outcome(session, prompt), Completed)
+        info = session.next_request().info
+        assert info.used > info.limits.window  # what was counted makes it so
+        ended = await outcome(session, "four")
+        assert isinstance(ended, Failed)
+        assert ended.error.code == "SPENDING_LIMIT_REACHED"
+        assert session.context_info().checkpoint_id is None
+        await agent.shutdown()
 
     asyncio.run(scene())
