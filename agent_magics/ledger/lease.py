@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from agent_magics.core.ports import Lease
+from agent_magics.ledger.held import is_locked
 from agent_magics.ledger.place import door_of, lease_of
 
 _PRIVATE = 0o600
@@ -52,16 +53,7 @@ class Locks:
 
     def is_held(self, lease: Lease) -> bool:
         """Tell whether a living process, this one too, holds a lease."""
-        path = self._path(lease)
-        if not path.exists():
-            return False
-        lock = _lock(path)
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return True
-        lock.release()
-        return False
+        return is_locked(self._path(lease))
 
     def lock(self, lease: Lease) -> FileLock:
         """Lock a new lease, to be kept or undone."""

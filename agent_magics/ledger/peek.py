@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -21,13 +23,19 @@ _WAIT_S = 0.1
 
 _VERSION = "SELECT version_num FROM schema_version"
 _BOUND = "SELECT session_id FROM bindings WHERE key=?"
-_SESSION = "SELECT title, current_slot_uid, epoch FROM sessions WHERE session_id=?"
+_SESSION = (
+    "SELECT title, current_slot_uid, epoch, owner_pid, owner_host,"
+    " (SELECT count(*) FROM sessions WHERE title=s.title) FROM sessions s WHERE session_id=?"
+)
 _SLOTS = "SELECT count(*) FROM slots WHERE session_id=? AND NOT deleted"
 _CURRENT = "SELECT slot_id FROM slots WHERE session_id=? AND uid=?"
 _SETTINGS = "SELECT payload FROM events WHERE session_id=? AND kind='metadata' ORDER BY seq DESC"
 _NOTEBOOK = "notebook:"
 _NOTEBOOKS = "SELECT key, session_id FROM bindings WHERE key LIKE 'notebook:%'"
-_NAMES = "SELECT session_id, title FROM sessions ORDER BY updated_at DESC LIMIT 100"
+_NAMES = (
+    "SELECT session_id, title, (SELECT count(*) FROM sessions WHERE title=s.title)"
+    " FROM sessions s ORDER BY updated_at DESC LIMIT 100"
+)
 _SIZES = "SELECT session_id, sum(length(payload)) FROM events GROUP BY session_id"
 _TURNS = "SELECT count(DISTINCT turn_id) FROM events WHERE session_id=? AND kind='user_message'"
 
@@ -83,18 +91,16 @@ def sizes_in(path: Path | str) -> dict[str, int]:
 
 
 def names_in(path: Path | str) -> tuple[str, ...]:
-    """Name the sessions, newest first: by title, by id where there is none or it isn't alone."""
+    """Name the 100 newest sessions: by title, by id where there is none or it isn't alone."""
 
     def named(ledger: sqlite3.Connection) -> tuple[str, ...]:
-        return tuple(_names(ledger).values())
+        return tuple(_name(*row) for row in ledger.execute(_NAMES))
 
     return _looked(path, named) or ()
 
 
-def _names(ledger: sqlite3.Connection) -> dict[str, str]:
-    rows = ledger.execute(_NAMES).fetchall()
-    titles = [title for _, title in rows]
-    return {each: t if t and titles.count(t) == 1 else each for each, t in rows}
+def _name(session_id: str, title: str | None, count: int) -> str:
+    return title if title and count == 1 else session_id
 
 
 def _looked(path: Path | str, read: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -118,7 +124,8 @@ def _glance(path: Path, ledger: sqlite3.Connection, session_id: str) -> Peek | N
     session = ledger.execute(_SESSION, of).fetchone()
     if not session:
         return None
-    title, current_uid, epoch = session
+    title, current_uid, epoch, pid, host, titled = session
+    is_own = (pid, host) == (os.getpid(), platform.node())
     current = ledger.execute(_CURRENT, (session_id, current_uid)).fetchone()
     return Peek(
         session_id=session_id,
@@ -127,8 +134,8 @@ def _glance(path: Path, ledger: sqlite3.Connection, session_id: str) -> Peek | N
         turns=ledger.execute(_TURNS, of).fetchone()[0],
         current_slot=current[0] if current else "default",
         model=_model(row[0] for row in ledger.execute(_SETTINGS, of)),
-        name=_names(ledger).get(session_id, session_id),
-        is_held=is_held(path, session_id, epoch),
+        name=_name(session_id, title, titled),
+        is_held=not is_own and is_held(path, session_id, epoch),
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ from agent_magics.core.ports import Change
 from agent_magics.ledger import peek as peeking
 from agent_magics.ledger import schema
 from agent_magics.ledger.held import is_held
-from agent_magics.ledger.peek import Peek, peek
+from agent_magics.ledger.peek import Peek, names_in, peek
 from agent_magics.ledger.place import door_of, lease_of
 from agent_magics.ledger.store import SqlStore
 from agent_magics.testing import assistant, new, owner, slot, user
@@ -60,6 +64,39 @@ def test_an_open_store_can_be_looked_at(play: Play, path: Path) -> None:
     assert play(scenario) == msgspec.structs.replace(SEEN, is_held=True)
 
 
+def test_what_this_process_has_open_is_in_nobodys_way(play: Play, path: Path) -> None:
+    """Nobody is told to take their own session."""
+
+    async def scenario(store: SqlStore) -> Peek | None:
+        mine = owner(os.getpid(), host=platform.node())
+        await start(store)
+        await store.acquire("s", mine, take=True)
+        return peek(path, ["notebook:a.ipynb"])
+
+    assert play(scenario) == SEEN
+
+
+def test_a_title_names_a_session_that_has_it_alone(play: Play, path: Path, sql: Sql) -> None:
+    """Among all sessions, however many there are."""
+    play(start)
+    for number in range(150):
+        sql(
+            "INSERT INTO sessions (session_id, title, created_at, updated_at, current_slot_uid,"
+            " epoch, head_seq, message_count) SELECT ?, ?, created_at, updated_at + ?,"
+            " current_slot_uid, epoch, head_seq, message_count FROM sessions WHERE session_id='s'",
+            *(f"x{number}", f"title {number}", number + 1),
+        )
+    seen = peek(path, [], session_id="s")
+    assert seen is not None
+    assert seen.name == "churn"
+    sql("UPDATE sessions SET title='churn' WHERE session_id='x149'")
+    seen = peek(path, [], session_id="x149")
+    assert seen is not None
+    assert seen.name == "x149"
+    assert "churn" not in names_in(path)
+    assert len(names_in(path)) == 100
+
+
 def test_an_id_goes_before_every_key(play: Play, path: Path) -> None:
     """A session that is named needs no binding."""
     play(start)
@@ -76,7 +113,33 @@ def test_an_owner_that_died_holds_nothing(play: Play, path: Path) -> None:
 
 
 def test_looking_keeps_nobody_out(play: Play, path: Path) -> None:
-    """Where the door is shut nothing is told, and nobody waits."""
+    """Sessions are opened while somebody looks all the time: no look is taken for an owner."""
+    play(start)
+    is_over = threading.Event()
+
+    def look() -> int:
+        looks = 0
+        while not is_over.is_set():
+            (epoch,) = epochs(path)
+            lease_of(path, "s", epoch).touch()  # an owner that died leaves it
+            looks += sum(not is_held(path, "s", epoch) for _ in range(200))
+        return looks
+
+    async def scenario(store: SqlStore) -> None:
+        for _ in range(200):
+            await store.release(await store.acquire("s", owner()))
+
+    with ThreadPoolExecutor() as threads:
+        looking = threads.submit(look)
+        try:
+            play(scenario)
+        finally:
+            is_over.set()
+        assert looking.result() > 10
+
+
+def test_where_the_door_is_shut_nothing_is_told(play: Play, path: Path) -> None:
+    """And nobody waits."""
     play(start)
     (epoch,) = epochs(path)
     with FileLock(lease_of(path, "s", epoch)):
