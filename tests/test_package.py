@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,25 @@ def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> Non
     assert pinned.keys() >= {"ipykernel", "ipython", "ipywidgets", "anywidget"}
     shortened = {name: pinned[name].removesuffix(".0") for name in pinned}
     assert shortened == {name: allowed[name].removesuffix(".0") for name in pinned}
+
+
+@pytest.mark.parametrize("is_ci", [False, True])
+def test_older_versions_that_cannot_be_installed_fail_in_ci(tmp_path: Path, *, is_ci: bool) -> None:
+    """Elsewhere their tests are left out, and that is said."""
+    assert "AGENT_MAGICS_REQUIRE_OLDER=1" in (ROOT / ".ci" / "run").read_text("utf-8")
+    environment = {"PATH": os.environ["PATH"]}
+    if is_ci:
+        environment["AGENT_MAGICS_REQUIRE_OLDER"] = "1"
+    done = subprocess.run(
+        ["make", "older", f"VENV={tmp_path / 'v'}", "OLDER_PYTHON=false", "PYTHON=false"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "can't be installed here" in done.stdout
+    assert (done.returncode != 0) is is_ci
 
 
 def contents(wheel: Path) -> dict[str, int]:
