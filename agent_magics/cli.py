@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError
-from agent_magics.core.slots import SlotMeta
+from agent_magics.core.slots import ModelParams, SlotMeta
 from agent_magics.core.turns import RetryScheduled, TextChunk
 from agent_magics.providers.weights import WHEEL, find_weights, pull, weights_folder
 from agent_magics.session.builder import AgentBuilder
@@ -32,6 +32,7 @@ _MEGABYTE = 1_000_000
 QUESTION = "Which two columns would you look at first to predict customer churn?"
 FOLLOW_UP = "Name one risk of that choice in a sentence."
 BRANCH = "option-a"
+DEMO_TOKENS = 150
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -126,6 +127,8 @@ async def _converse(name: str | None) -> None:
         note = " (demo model, on this machine: it can't do real work)" if choice.is_demo else ""
         print(f"model: {shown_model(choice.spec)}{note}")
         session = await agent.new_session()
+        short = ModelParams(max_tokens=DEMO_TOKENS)  # the small model may go on and on
+        await session.configure_slot(session.current_slot, params=short)
         await _ask(session, QUESTION)
         await session.derive_slot(BRANCH, session.current_slot)
         await session.switch_slot(BRANCH)
