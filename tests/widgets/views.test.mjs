@@ -134,6 +134,19 @@ test("where a delta is missing the state is asked for, and taken whole", () => {
   assert.equal(headOf(output), "seven");
 });
 
+test("a whole state that is the model's own first one is taken, for its number", () => {
+  const output = outputOf(ANCHOR);
+  inPage(output);
+  const kernel = kernelModel({ number: 0 });
+  live(tabsModule.slotTabs)().initialize({ model: kernel });
+  told(kernel, 1, "one");
+  told(kernel, 3, "three");
+  kernel.set("number", 4); // Backbone tells nothing of a state that equals the one that it has
+  assert.equal(headOf(output), "churn");
+  told(kernel, 5, "five");
+  assert.equal(headOf(output), "five");
+});
+
 test("the bar holds a piece a part, as wide as its share of the window", () => {
   const root = page();
   budgetModule.tokenBudget(root, fixture());

@@ -1,5 +1,6 @@
 // Live views: a view drawn in the outputs that were made for it, for as long as its kernel answers.
-// Stands after a view's source in what anywidget loads (agent_magics/notebook/views/widgets.py).
+// Stands after a view's source in what anywidget loads (`module_of` in
+// agent_magics/notebook/views/front_end.py).
 //
 // An output holds static HTML in an element with the model's class, and no widget: where the kernel
 // is gone (reopened, restarted, GitHub) that HTML is simply what is seen, while JupyterLab would
@@ -64,7 +65,7 @@ function follow(model, see, leave) {
   return { look, end };
 }
 
-/** Put a root for a live view into an output, in front of its static HTML. @param {Element} output */
+/** Put a root for a live view into an output, behind its static HTML. @param {Element} output */
 function rootIn(output, root = document.createElement("div")) {
   root.className = DRAWN;
   output.append(root);
@@ -93,6 +94,7 @@ export function withDelta(state, delta) {
 function heldState(model, changed) {
   let [state, number] = [model.get("state"), model.get("number") ?? 0];
   const whole = () => {
+    if (state === model.get("state") && number === model.get("number")) return;
     [state, number] = [model.get("state"), model.get("number") ?? 0];
     changed();
   };
@@ -105,11 +107,14 @@ function heldState(model, changed) {
     [state, number] = [withDelta(state, message.delta), message.number];
     changed();
   };
+  // Whole, the state may be the one that the model began with: then only its number is another.
   model.on("change:state", whole);
+  model.on("change:number", whole);
   model.on("msg:custom", told);
   model.send({ kind: "whole", number });
   const leave = () => {
     model.off("change:state", whole);
+    model.off("change:number", whole);
     model.off("msg:custom", told);
   };
   return { now: () => state, leave };

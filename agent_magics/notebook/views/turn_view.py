@@ -1,7 +1,7 @@
 """The live view of turns that run in a notebook's cells: shown, stopped and answered in the page.
 
 One widget serves all turns of a kernel: its module is sent once, and a page that has it draws the
-next turn at once. As in `widgets.py` an output holds what reads well everywhere, here Markdown in
+next turn at once. As in `view.py` an output holds what reads well everywhere, here Markdown in
 an element whose classes name the widget and the place; `live_turns.js` draws there. It begins when
 a page asks for a place ("here"); that it could ask while the cell runs is what tells that its
 buttons work. Until then, and where none ever asks, the Markdown itself grows. This module imports
