@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +112,8 @@ class Session:
     def request_of(self, _seq: int) -> None:
         """Nothing was sent."""
 
-    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, _view: object) -> Callable[[], None]:
         return lambda: None
-
-    def running(self) -> Mapping[str, object]:
-        return {}
 
 
 def table() -> str:

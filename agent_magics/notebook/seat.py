@@ -146,11 +146,12 @@ class Seat:
 
     def views(self) -> Views:
         """Give the live widgets of the session."""
-        if self._views is None:
+        session = self.session()
+        if self._views is None or self._views.session is not session:
             # anywidget takes a moment to import, and terminals never need it.
             from agent_magics.notebook.views.widgets import Views  # noqa: PLC0415
 
-            self._views = Views(self.session())
+            self._views = Views(session)
         return self._views
 
     @property
@@ -400,12 +401,9 @@ class Seat:
                 await self._store.bind(key, session.session_id)
 
     async def _leave(self, *, force: bool = False) -> None:
-        if self._views is not None:
-            self._views.close()
-            self._views = None
         if self._session is not None:
-            await self._session.close(force=force)
-            self._session = None
+            await self._session.close(force=force)  # which ends its views
+            self._session = self._views = None
 
     async def _shut_down(self) -> None:
         await self._leave(force=True)  # it ends within 2 s, and no plugin may keep it (D 14, 50)

@@ -36,6 +36,7 @@ from agent_magics.session.aside import Aside
 from agent_magics.session.bridging import Bridges
 from agent_magics.session.compacting import Compactor
 from agent_magics.session.fitting import Trigger
+from agent_magics.session.following import Following
 from agent_magics.session.gate import Approvals
 from agent_magics.session.hooks import HookScope, called_from_hook
 from agent_magics.session.listing import Listing
@@ -74,6 +75,8 @@ class Desk:
         self.builder = self.builder_for(self.mirror, self.references)
         self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
+        self.following = Following(self.running)
+        recorder.subscribe(self.following.changed)
         self.switches = 0
         self.is_closed = False
         self.agent_has_ended = False
@@ -381,6 +384,7 @@ class Desk:
             if not self.is_closed:  # by force, meanwhile
                 self.is_closed = True
                 self.parts.memory.leave()
+                self.following.end()
                 await self.recorder.release()
 
     async def _fire_end(self, patience_s: float | None) -> None:

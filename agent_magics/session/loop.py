@@ -153,6 +153,19 @@ class SessionLoop:
                 handle.cancel()
                 await self._ending(handle)
 
+    def call(self, read: Callable[[], T]) -> T:
+        """Call `read` here, wait, and give what it gives or raises; from any thread.
+
+        It waits for nothing, so a caller on the main thread serves no work meanwhile.
+        """
+        if self.is_here():
+            return read()
+
+        async def reading() -> T:
+            return read()
+
+        return self.post(reading()).result()
+
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run `coro` here and wait for it; on the main thread, main-thread work is served.
 

@@ -19,6 +19,7 @@ from agent_magics.dataframes.frames import Frames
 from agent_magics.session.cells import slot_of_cell
 from agent_magics.session.compacting import CompactionOutcome
 from agent_magics.session.desk import Desk
+from agent_magics.session.following import Followed
 from agent_magics.session.loop import background_loop, run
 from agent_magics.session.memory import SessionMemory
 from agent_magics.session.rebuilding import Rebuilt, rebuild
@@ -170,6 +171,13 @@ class SessionView:
         """Call `listener` on the session's loop after each change; give back how to stop that."""
         return self._desk.recorder.subscribe(listener)
 
+    def follow(self, view: Followed) -> Callable[[], None]:
+        """Refresh a view on the session's loop after changes, not too often; see `Followed`.
+
+        All that follow a session share a small part of the loop's time. Gives back how to stop.
+        """
+        return self._desk.following.follow(view)
+
     def newest_summary(self, slot: str | None = None) -> str | None:
         """Give the summary that a bridge from the slot would carry; None: it would ask for one."""
         desk = self._desk
@@ -188,14 +196,7 @@ class SessionView:
         return loop.post(build()).result()
 
     def _read(self, read: Callable[[], T]) -> T:
-        loop = background_loop()
-        if loop.is_here():
-            return read()
-
-        async def reading() -> T:
-            return read()
-
-        return loop.post(reading()).result()
+        return background_loop().call(read)
 
 
 def _memories(desk: Desk) -> tuple[Memory, ...]:

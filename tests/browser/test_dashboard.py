@@ -19,6 +19,7 @@ PRICE = "Use the **price** column: cheap plans stay.\n\n```python\ndf.groupby('p
 STEPS = ["Yes, three columns.", TENURE, PRICE, f"First {HOSTILE}", f"Second {HOSTILE}"]
 IMPORT = "import agent_magics\nsession = agent_magics.current()\n"
 LAST_TEXT = "[...document.querySelectorAll('.am-compare__text')].at(-1)"
+LAST_CELL = ".jp-Cell:last-child"
 WIDTHS = """selector => [...document.querySelectorAll(selector)].map(
   node => node.scrollWidth - node.clientWidth)"""
 
@@ -162,3 +163,16 @@ def test_nothing_is_wider_than_a_narrow_cell(lab: Lab) -> None:
         lab.shoot("compare narrow", ".am-compare >> nth=-1")
     finally:
         lab.do(lab.page.set_viewport_size({"width": 1200, "height": 900}))
+
+
+@pytest.mark.req("W1")
+def test_a_session_that_is_left_leaves_static_views(lab: Lab) -> None:
+    """Of magics and of Python: their tables are seen again, nothing is left that can be clicked."""
+    lab.run("%slot")
+    lab.do(lab.page.wait_for_selector(f"{LAST_CELL} .am-tabs__tab", timeout=WAIT_MS))
+    lab.run("agent_magics.run(agent_magics.current().close())")
+    gone = "() => !document.querySelector('.am-tabs__tab, .am-ledger, .am-compare, .am-budget')"
+    lab.do(lab.page.wait_for_function(gone, timeout=WAIT_MS))
+    assert lab.do(lab.page.locator(".am-dashboard table >> visible=true").count()) >= 3
+    lab.run("%slot")
+    lab.do(lab.page.wait_for_selector(f"{LAST_CELL} .am-tabs__tab", timeout=WAIT_MS))

@@ -16,7 +16,6 @@ from agent_magics.notebook.views.comparison import (
     uids_of,
 )
 from agent_magics.notebook.views.comparison import Session as AnswerSource
-from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.view import View
@@ -40,21 +39,20 @@ class CompareView(View):
     `slots` are compared with the first of them, in that order; none named: all that answered the
     newest prompt that two slots share. Words that the other answer hasn't got are marked. A page
     can choose another prompt and another base, and so does `choose`. Raises `SlotNotFound`, and
-    `InputValidation` where only one is named or one is named twice. `session` and `follower` as in
-    `SlotTabs`.
+    `InputValidation` where only one is named or one is named twice. `session` as in `SlotTabs`.
     """
 
     _esm = module_of("compare_view.js", "live.js", default="live(compareView)")
     grows = True
 
-    def __init__(self, session: Session, *slots: str, follower: Follower | None = None) -> None:
+    def __init__(self, session: Session, *slots: str) -> None:
         # First of all: a widget is closed even where it couldn't be made.
         self._comparing = Comparing(lambda state: self.tell(_json(state)))
         self._answers = Answers(session, uids_of(session, slots))
         self._is_named = bool(slots)
         self._chosen = _Choose()
-        first = self._comparing.first(self._reading())
-        super().__init__(_json(first), follower or Follower(session))
+        first = self._comparing.first(background_loop().call(self._reading))
+        super().__init__(_json(first), session)
 
     def choose(self, *, prompt: str | None = None, base: str | None = None) -> None:
         """Compare the answers to another prompt, or with another slot's; None leaves it.
@@ -63,18 +61,23 @@ class CompareView(View):
         isn't there any more is the newest prompt, or the first slot.
         """
         self._choose(prompt, base)
-        self._comparing.now(self._reading())
+        self.renew()
 
     def reset(self, *, prompt: str | None = None) -> None:
         """Forget what was chosen: show a prompt (None: always the newest) against the first slot's
         answer.
         """
         self._chosen = _Choose(prompt=prompt)
-        self._comparing.now(self._reading())
+        self.renew()
 
     def refresh(self) -> None:
         """Read the answers anew; those that must be compared are told when that is done."""
         self._comparing.soon(self._reading())
+
+    def renew(self) -> None:
+        """Read the answers on the session's loop, and compare them here."""
+        if not self.has_ended:
+            self._comparing.now(background_loop().call(self._reading))
 
     def close(self) -> None:
         """Follow the session no longer, and leave every page to the static HTML."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ def fill_its_place(widget: Any) -> None:
     By itself it would be as narrow as its text can be broken: next to nothing.
     """
     widget.layout.width, widget.layout.min_width = "100%", "0"
+
+
+def close_whole(widget: Any, close: Callable[[], None]) -> None:
+    """Close a widget by its own `close`, and the model of its layout, which that leaves behind.
+
+    ipywidgets lets a closed widget be shown as nothing; ours still have their static HTML.
+    """
+    if widget.comm is None:
+        return
+    layout = widget.layout
+    close()
+    layout.close()
+    vars(widget).pop("_repr_mimebundle_", None)
 
 
 def answer_while_busy(widget: Any) -> None:

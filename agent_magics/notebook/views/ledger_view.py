@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-import anywidget
 import msgspec
 import traitlets
 
@@ -27,14 +26,10 @@ from agent_magics.notebook.ledger_lines import Part, parts_of
 from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.text import request_text
-from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.front_end import (
-    answer_while_busy,
-    fill_its_place,
-    module_of,
-    new_anchor,
-)
+from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.view import LiveWidget, Output
+from agent_magics.session.loop import background_loop
 from agent_magics.session.rebuilding import Rebuilt
 
 VERSION = 1
@@ -80,29 +75,30 @@ class _Asked(Value):
         return Query(slot=self.slot or None, turn=self.turn, kinds=self.kinds, words=words)
 
 
-class LedgerOutput:
+class LedgerOutput(Output):
     """One explorer, as `%ledger` shows it: a table in the file, drawn live in pages."""
 
     def __init__(self, anchor: str, number: int, shown: Shown) -> None:
-        self._classes = f"{anchor} {_PLACE}{number}"
+        self._classes = _classes(anchor, number)
         self._shown = shown
 
-    def as_html(self) -> str:
-        """Give the HTML that stands in a file, and that the explorer is drawn in."""
-        return f'<div class="{self._classes}"><div>{ledger_html(self._shown)}</div></div>'
+    @property
+    def classes(self) -> str:
+        return self._classes
 
-    def __repr__(self) -> str:
+    def as_text(self) -> str:
+        """List the events, one a line."""
         return ledger_text(self._shown)
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"text/plain": repr(self), "text/html": self.as_html()}, {}
+    def as_html(self) -> str:
+        """Give the events as a table."""
+        return ledger_html(self._shown)
 
 
-class LedgerWidget(anywidget.AnyWidget):
+class LedgerWidget(LiveWidget):
     """What the pages hold, for all explorers of a session that a kernel shows.
 
     `state` says how much there is, and what each explorer began with. Made on the main thread.
-    `follower` tells of news; None: a follower of its own.
     """
 
     _esm = module_of(
@@ -113,11 +109,8 @@ class LedgerWidget(anywidget.AnyWidget):
         default="liveLedger(ledgerExplorer)",
     )
     state = traitlets.Dict().tag(sync=True)
-    anchor = traitlets.Unicode().tag(sync=True)
-    grows = False
-    _follower: Follower | None = None
 
-    def __init__(self, session: Session, *, follower: Follower | None = None) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._reading = threading.Lock()
         (state,) = session.frames.states()
@@ -126,38 +119,18 @@ class LedgerWidget(anywidget.AnyWidget):
         self._made = 0
         self._kinds: set[type[Payload]] = set()
         self._seen = 0
-        super().__init__(state=self._state(), anchor=new_anchor())
-        fill_its_place(self)
-        answer_while_busy(self)
-        self.on_msg(lambda _widget, message, _buffers: self.heard(message))
-        self._follower = follower or Follower(session)
-        self._follower.follow(self)
+        super().__init__(session, state=background_loop().call(self._state))
 
     def explorer(self, query: Query, shown: Shown) -> LedgerOutput:
         """Make an explorer that begins with a filter; `shown` is what stands in the file."""
-        self._made += 1
-        self._queries[str(self._made)] = {
-            "slot": query.slot,
-            "turn": query.turn,
-            "kinds": list(query.kinds),
-            "find": " ".join(query.words),
-        }
-        while len(self._queries) > MAX_EXPLORERS:
-            del self._queries[next(iter(self._queries))]
-        self.refresh()
+        background_loop().call(lambda: self._begin(query))
         return LedgerOutput(str(self.anchor), self._made, shown)
 
     def refresh(self) -> None:
-        """Tell the pages how much there is by now; any thread, and never waits for a search."""
+        """Tell the pages how much there is by now; on the session's loop, waits for no search."""
         self.state = self._state()
 
-    def close(self) -> None:
-        """Answer no more; what is drawn goes, the tables stay."""
-        if self._follower is not None:
-            self._follower.leave(self)
-        super().close()
-
-    def heard(self, message: Any) -> None:
+    def hear(self, message: Any) -> None:
         """Answer a page; may run on any thread, and what is printed here is lost."""
         match message:
             case {"kind": "rows", "id": str(asked), "first": int(first), "count": int(count)}:
@@ -171,6 +144,18 @@ class LedgerWidget(anywidget.AnyWidget):
                 self.send({"id": asked, **self._request(seq)})
             case _:
                 pass
+
+    def _begin(self, query: Query) -> None:
+        self._made += 1
+        self._queries[str(self._made)] = {
+            "slot": query.slot,
+            "turn": query.turn,
+            "kinds": list(query.kinds),
+            "find": " ".join(query.words),
+        }
+        while len(self._queries) > MAX_EXPLORERS:
+            del self._queries[next(iter(self._queries))]
+        self.refresh()
 
     def _state(self) -> dict[str, Any]:
         (state,) = self._session.frames.states()
@@ -218,12 +203,12 @@ class LedgerWidget(anywidget.AnyWidget):
         return {"kind": "request", "seq": seq, "parts": [_part(part, MAX_CHARACTERS)]}
 
 
-class LedgerExplorer(LedgerWidget):
+class LedgerExplorer(Output, LedgerWidget):
     """Show the ledger of a session, every event of it, to be filtered and opened (W3).
 
     It begins with what `slot` (a name), `turn` (its number in that slot), `kinds` (as
     `events()["kind"]` has them) and `find` (words) let through. Raises `InputValidation` on a kind
-    that there isn't, `SlotNotFound`. `session` and `follower` as in `SlotTabs`.
+    that there isn't, `SlotNotFound`. `session` as in `SlotTabs`.
     """
 
     def __init__(
@@ -234,38 +219,50 @@ class LedgerExplorer(LedgerWidget):
         turn: int | None = None,
         kinds: Sequence[str] = (),
         find: str = "",
-        follower: Follower | None = None,
     ) -> None:
-        super().__init__(session, follower=follower)
         self._query = Query(slot=slot, turn=turn, kinds=tuple(kinds), words=tuple(find.split()))
-        self._check(self._query)
-        self._output = self.explorer(self._query, self._shown())
+        _check(session, self._query)  # before there is a model, which would stay
+        super().__init__(session)
+        self._shown = self._read()
+        self.explorer(self._query, self._shown)
 
-    def output_html(self) -> str:
-        """Give the HTML that stands in a file, and that the explorer is drawn in."""
-        return self._output.as_html()
+    @property
+    def classes(self) -> str:
+        return _classes(str(self.anchor), self._made)
 
-    def __repr__(self) -> str:
-        return ledger_text(self._shown())
+    def renew(self) -> None:
+        """Read the ledger anew, and wait for that; not on the session's loop, for it may search."""
+        if not self.has_ended:
+            LedgerWidget.renew(self)
+            self._shown = self._read()
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._output = LedgerOutput(str(self.anchor), self._made, self._shown())
-        return self._output._repr_mimebundle_()
+    def as_text(self) -> str:
+        """List the events, one a line."""
+        return ledger_text(self._shown)
 
-    def _check(self, query: Query) -> None:
-        (state,) = self._session.frames.states()
-        slots = slot_names(state)
-        if query.slot is not None and query.slot not in slots:
-            raise SlotNotFound(query.slot, slots)
-        for kind in query.kinds:
-            if kind not in KINDS:
-                raise InputValidation(f"There is no kind {kind!r}. Kinds: {', '.join(KINDS)}.")
+    def as_html(self) -> str:
+        """Give the events as a table."""
+        return ledger_html(self._shown)
 
-    def _shown(self) -> Shown:
+    def _read(self) -> Shown:
         with self._reading:
             (state,) = self._session.frames.states()
             self._rows.take(state)
             return shown_of(self._rows, self._query, is_exact=somebody_there())
+
+
+def _check(session: Session, query: Query) -> None:
+    (state,) = session.frames.states()
+    slots = slot_names(state)
+    if query.slot is not None and query.slot not in slots:
+        raise SlotNotFound(query.slot, slots)
+    for kind in query.kinds:
+        if kind not in KINDS:
+            raise InputValidation(f"There is no kind {kind!r}. Kinds: {', '.join(KINDS)}.")
+
+
+def _classes(anchor: str, number: int) -> str:
+    return f"{anchor} {_PLACE}{number}"
 
 
 def _asked(query: object) -> Query | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, assert_never
 
 import msgspec
 
-from agent_magics.core.errors import AgentError
+from agent_magics.core.errors import AgentError, InternalPanic, said_by
 from agent_magics.core.messages import Value
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode, mode_label
 
@@ -90,6 +90,11 @@ async def act(session: Session, action: Action) -> Notice:
         return await _done(session, action)
     except AgentError as error:
         return Notice(text=error.message, is_refused=True)
+
+
+def failed(error: Exception) -> Notice:
+    """Tell of what is a fault of ours, or of a plugin."""
+    return Notice(text=InternalPanic(said_by(error)).message, is_refused=True)
 
 
 async def _done(session: Session, action: Action) -> Notice:

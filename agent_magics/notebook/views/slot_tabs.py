@@ -9,14 +9,14 @@ import msgspec
 import traitlets
 
 from agent_magics.notebook.text import slots_html, slots_text
-from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import module_of
-from agent_magics.notebook.views.slot_actions import Action, act, read_action
+from agent_magics.notebook.views.slot_actions import Action, Notice, act, failed, read_action
 from agent_magics.notebook.views.slot_actions import Session as Actor
 from agent_magics.notebook.views.state import Session as StateSource
 from agent_magics.notebook.views.state import SessionState, SlotState, session_state
 from agent_magics.notebook.views.view import View
+from agent_magics.session.following import safely
 from agent_magics.session.loop import background_loop
 
 CLICK_PATIENCE_S = 1.0
@@ -30,17 +30,17 @@ class SlotTabs(View):
     """Show the slots of a session as a tree of branches, and let a person work on them (W1).
 
     A page can switch, derive, rename, set the mode, delete and undo; what the session refuses is
-    said there. `session` is an open session, `agent_magics.current()` in a notebook. `follower`
-    brings several views up to date together; None: one of its own. `close()` ends it.
+    said there. `session` is an open session, `agent_magics.current()` in a notebook. `close()`
+    ends the view, and so does closing the session.
     """
 
     _esm = module_of("slot_tabs.js", "live.js", default="live(slotTabs)")
     notice = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, session: Session, *, follower: Follower | None = None) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._said = 0
-        super().__init__(session_state(session), follower or Follower(session))
+        super().__init__(background_loop().call(lambda: session_state(session)), session)
 
     def refresh(self) -> None:
         """Read the slots anew."""
@@ -54,7 +54,8 @@ class SlotTabs(View):
         action = read_action(message)
         if action is not None:
             done = threading.Event()
-            background_loop().post(self._act(action)).add_done_callback(done.set)
+            acting = background_loop().post_unwatched(self._act(action), doing="changing a slot")
+            acting.add_done_callback(done.set)
             done.wait(CLICK_PATIENCE_S)
 
     def as_text(self) -> str:
@@ -70,8 +71,14 @@ class SlotTabs(View):
         return msgspec.convert(self.state, SessionState).slots
 
     async def _act(self, action: Action) -> None:
-        notice = await act(self._session, action)
-        if self._follower is not None:
-            self._follower.refresh()
+        try:
+            self._say(await act(self._session, action))
+        except Exception as error:
+            self._say(failed(error))
+            raise  # to be logged
+        finally:
+            safely(self.refresh)  # the other views follow in their time
+
+    def _say(self, notice: Notice) -> None:
         self._said += 1
         self.notice = msgspec.to_builtins(msgspec.structs.replace(notice, number=self._said))

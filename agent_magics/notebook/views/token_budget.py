@@ -8,13 +8,13 @@ import msgspec
 
 from agent_magics.core.errors import SlotNotFound
 from agent_magics.notebook.text import budget_html, budget_text
-from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.state import BudgetState, budget_now
 from agent_magics.notebook.views.state import Session as StateSource
 from agent_magics.notebook.views.view import View
 from agent_magics.session.compacting import CompactionOutcome
+from agent_magics.session.loop import background_loop
 
 
 class Session(StateSource, Followable, Protocol):
@@ -27,20 +27,18 @@ class TokenBudget(View):
     """Show what fills a slot's context, in tokens by part, live while a turn streams (W2, C18).
 
     `slot` names one slot, for as long as that slot lives, also under another name; None: whichever
-    is current. Raises `SlotNotFound`. `session` and `follower` as in `SlotTabs`.
+    is current. Raises `SlotNotFound`. `session` as in `SlotTabs`.
     """
 
     _esm = module_of("token_budget.js", "live.js", default="live(tokenBudget)")
     grows = True
 
-    def __init__(
-        self, session: Session, slot: str | None = None, *, follower: Follower | None = None
-    ) -> None:
+    def __init__(self, session: Session, slot: str | None = None) -> None:
         self._session = session
         self._foreseen: dict[str, tuple[int, int | None]] = {}
         self._uid = None if slot is None else _uid_of(session, slot)
-        state = self._read(slot or session.current_slot)
-        super().__init__(state, follower or Follower(session))
+        state = background_loop().call(lambda: self._read(slot or session.current_slot))
+        super().__init__(state, session)
 
     def refresh(self) -> None:
         """Weigh the context anew; the budget of a slot that was deleted stays as it was."""

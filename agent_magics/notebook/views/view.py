@@ -1,4 +1,4 @@
-"""What every live view is: a widget that holds a state, and outputs that read without a page.
+"""What every live view is: a widget that follows its session, and outputs that read without a page.
 
 An output holds static HTML and plain text, never the widget MIME type. JupyterLab prefers that
 type to all others, keeps it in the file, and then says "model not found" in the place of our HTML
@@ -12,44 +12,132 @@ Inside a layout of ipywidgets a view is a widget like any other.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import anywidget
 import traitlets
 
 from agent_magics.notebook.views.delta import state_delta
-from agent_magics.notebook.views.follower import Follower
-from agent_magics.notebook.views.front_end import answer_while_busy, fill_its_place, new_anchor
+from agent_magics.notebook.views.follower import Session as Followable
+from agent_magics.notebook.views.front_end import (
+    answer_while_busy,
+    close_whole,
+    fill_its_place,
+    new_anchor,
+)
+from agent_magics.session.loop import background_loop
+
+ENDED = "The session is closed; this is how it was."
 
 
-class View(anywidget.AnyWidget):
-    """A view of the session.
+class LiveWidget(anywidget.AnyWidget):
+    """A widget that follows a session. `anchor` is the class of the elements it is drawn in.
 
-    `anchor` is the class of the elements that the live view is drawn in. A page gets `state` whole
-    with the model, and then numbered deltas by messages; where it missed one it asks ("whole").
-    `refresh` reads the session anew; `grows` tells that what it shows changes while turns stream.
+    Made on the main thread. `refresh` reads the session anew; `grows` tells that what is shown
+    changes while turns stream. When the session is closed, so is the widget: every page shows the
+    static HTML again.
     """
 
     anchor = traitlets.Unicode().tag(sync=True)
     grows = False
-    _follower: Follower | None = None
+    has_ended = False
+    _leave: Callable[[], None] | None = None
 
-    def __init__(self, state: dict[str, Any], follower: Follower) -> None:
-        self._state = state
-        self._number = 0
-        self._telling = threading.Lock()
-        super().__init__(anchor=new_anchor())
+    def __init__(self, session: Followable, **traits: Any) -> None:
+        super().__init__(anchor=new_anchor(), **traits)
         fill_its_place(self)
         answer_while_busy(self)
         self.on_msg(lambda _view, message, _buffers: self.hear(message))
-        self._follower = follower
-        follower.follow(self)
+        self._leave = session.follow(self)
+
+    def hear(self, message: object) -> None:
+        """Take what a page says; may run on any thread, and what is printed here is lost."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Read the session anew; on its loop, where one reading can't overtake another."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Refresh on the session's loop and wait for that; from any thread."""
+        if not self.has_ended:
+            background_loop().call(self.refresh)
+
+    def end(self) -> None:
+        """Hear that the session is closed."""
+        self.has_ended = True
+        self.close()
 
     def close(self) -> None:
         """Follow the session no longer, and leave every page to the static HTML."""
-        if self._follower is not None:
-            self._follower.leave(self)
-        super().close()
+        if self._leave is not None:
+            self._leave()
+        close_whole(self, super().close)
+
+
+class Output:
+    """What can stand in a cell's output: plain text, and static HTML that may be drawn over.
+
+    `has_ended` tells that the session is closed.
+    """
+
+    has_ended = False
+
+    @property
+    def classes(self) -> str:
+        """The classes by which a live view finds the output."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Bring it up to date before it is shown."""
+
+    def as_text(self) -> str:
+        """Give what is shown as plain text."""
+        raise NotImplementedError
+
+    def as_html(self) -> str:
+        """Give what is shown as static HTML."""
+        raise NotImplementedError
+
+    def output_text(self) -> str:
+        """Give the text that stands in a file."""
+        return f"{self.as_text()}\n{ENDED}" if self.has_ended else self.as_text()
+
+    def output_html(self) -> str:
+        """Give the HTML that stands in a file, and that the live view is drawn in."""
+        html = f"{self.as_html()}<p>{ENDED}</p>" if self.has_ended else self.as_html()
+        return f'<div class="{self.classes}"><div>{html}</div></div>'
+
+    def __repr__(self) -> str:
+        self.renew()
+        return self.output_text()
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.renew()
+        return {"text/plain": self.output_text(), "text/html": self.output_html()}, {}
+
+
+class View(Output, LiveWidget):
+    """A view that holds a state.
+
+    A page gets `state` whole with the model, and then numbered deltas by messages; where it missed
+    one it asks ("whole").
+    """
+
+    def __init__(self, state: dict[str, Any], session: Followable) -> None:
+        self._state = state
+        self._number = 0
+        self._telling = threading.Lock()
+        super().__init__(session)
+
+    @property
+    def classes(self) -> str:
+        return str(self.anchor)
+
+    def renew(self) -> None:
+        """Refresh on the session's loop and wait for that; from any thread."""
+        LiveWidget.renew(self)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -78,25 +166,3 @@ class View(anywidget.AnyWidget):
                     self.send_state()
             case _:
                 pass
-
-    def refresh(self) -> None:
-        """Read the session anew; on its loop, or before the view is shown."""
-        raise NotImplementedError
-
-    def as_text(self) -> str:
-        """Give the view as plain text."""
-        raise NotImplementedError
-
-    def as_html(self) -> str:
-        """Give the view as static HTML."""
-        raise NotImplementedError
-
-    def output_html(self) -> str:
-        """Give the HTML that stands in a file, and that the live view is drawn in."""
-        return f'<div class="{self.anchor}"><div>{self.as_html()}</div></div>'
-
-    def __repr__(self) -> str:
-        return self.as_text()
-
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"text/plain": self.as_text(), "text/html": self.output_html()}, {}

@@ -13,7 +13,6 @@ from typing import Protocol
 from agent_magics.notebook.views.compare_view import CompareView
 from agent_magics.notebook.views.compare_view import Session as Comparable
 from agent_magics.notebook.views.comparison import uids_of
-from agent_magics.notebook.views.follower import Follower
 from agent_magics.notebook.views.ledger_view import LedgerWidget
 from agent_magics.notebook.views.ledger_view import Session as LedgerSource
 from agent_magics.notebook.views.slot_tabs import Session as TabsSource
@@ -27,11 +26,10 @@ class Session(TabsSource, BudgetSource, Comparable, LedgerSource, Protocol):
 
 
 class Views:
-    """The live views of one session; made on the main thread, `close()` ends them."""
+    """The live views of one session; made on the main thread, they end with it."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._follower = Follower(session)
+        self.session = session
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
         self._comparisons: dict[tuple[tuple[str, ...], str | None], CompareView] = {}
@@ -40,16 +38,16 @@ class Views:
     def tabs(self) -> SlotTabs:
         """Give the slot tabs, up to date."""
         if self._tabs is None:
-            self._tabs = SlotTabs(self._session, follower=self._follower)
-        self._tabs.refresh()
+            self._tabs = SlotTabs(self.session)
+        self._tabs.renew()
         return self._tabs
 
     def budget(self, slot_id: str) -> TokenBudget:
         """Give the token budget of a slot, up to date; it stays that slot's wherever one goes."""
-        (uid,) = (slot.uid for slot in self._session.list_slots() if slot.slot_id == slot_id)
+        (uid,) = (slot.uid for slot in self.session.list_slots() if slot.slot_id == slot_id)
         if uid not in self._budgets:
-            self._budgets[uid] = TokenBudget(self._session, slot_id, follower=self._follower)
-        self._budgets[uid].refresh()
+            self._budgets[uid] = TokenBudget(self.session, slot_id)
+        self._budgets[uid].renew()
         return self._budgets[uid]
 
     def comparison(self, slots: Sequence[str], prompt: str | None = None) -> CompareView:
@@ -58,10 +56,10 @@ class Views:
 
         Raises as `CompareView`.
         """
-        uids = uids_of(self._session, slots)
+        uids = uids_of(self.session, slots)
         view = self._comparisons.get((uids, prompt))
         if view is None:
-            view = CompareView(self._session, *slots, follower=self._follower)
+            view = CompareView(self.session, *slots)
             self._comparisons[uids, prompt] = view
         view.reset(prompt=prompt)
         return view
@@ -69,9 +67,5 @@ class Views:
     def ledger(self) -> LedgerWidget:
         """Give the ledger explorers."""
         if self._ledger is None:
-            self._ledger = LedgerWidget(self._session, follower=self._follower)
+            self._ledger = LedgerWidget(self.session)
         return self._ledger
-
-    def close(self) -> None:
-        """Stop following the session; what is drawn stays as it is."""
-        self._follower.close()

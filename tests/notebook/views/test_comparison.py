@@ -247,7 +247,6 @@ def test_a_comparison_shows_what_it_was_asked_for_each_time(asked: Notebook) -> 
     assert (plain.comparison.prompt, plain.comparison.base) == ("which?", "b")
     again = views.comparison(("a", "b")).comparison
     assert (again.chosen, again.base) == (newest, "a")
-    views.close()
 
 
 def test_a_comparison_follows_without_holding_up_the_session(asked: Notebook) -> None:
@@ -289,11 +288,11 @@ def test_a_page_that_chooses_in_a_broken_session_is_logged(
 
     class Broken:
         is_gone = False
-        history, turns, running, subscribe = (
+        history, turns, running, follow = (
             asked.session.history,
             asked.session.turns,
             asked.session.running,
-            asked.session.subscribe,
+            asked.session.follow,
         )
 
         def list_slots(self) -> list[SlotMeta]:
@@ -321,4 +320,3 @@ def test_a_line_compares_once(asked: Notebook) -> None:
     views = Views(asked.session)
     views.comparison(("a", "b"), views.comparison(("a", "b")).comparison.prompts[1].id)
     assert compared.cache_info().misses == 2  # the newest prompt's, for the plain comparison
-    views.close()

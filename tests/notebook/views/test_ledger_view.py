@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,11 +45,8 @@ class Session:
     def request_of(self, seq: int) -> Rebuilt | None:
         return self.requests.get(seq)
 
-    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, _view: object) -> Callable[[], None]:
         return lambda: None
-
-    def running(self) -> Mapping[str, object]:
-        return {}
 
 
 class Page:
@@ -61,16 +58,14 @@ class Page:
         monkeypatch.setattr(self.views, "send", self.told.append)
 
     def rows(self, first: int, count: int, **query: Any) -> dict[str, Any]:
-        self.views.heard(
-            {"kind": "rows", "id": "1", "first": first, "count": count, "query": query}
-        )
+        self.views.hear({"kind": "rows", "id": "1", "first": first, "count": count, "query": query})
         return self.told.pop()
 
     def seqs(self, **query: Any) -> list[int]:
         return [row[0] for row in self.rows(0, MAX_ROWS, **query)["rows"]]
 
     def event(self, seq: int, *, whole: bool = False) -> dict[str, Any]:
-        self.views.heard({"kind": "event", "id": "2", "seq": seq, "whole": whole})
+        self.views.hear({"kind": "event", "id": "2", "seq": seq, "whole": whole})
         return self.told.pop()
 
 
@@ -169,7 +164,7 @@ def test_a_request_says_whether_it_is_the_one_that_was_sent(page: Page, session:
     }
 
     def told(seq: int) -> list[dict[str, Any]]:
-        page.views.heard({"kind": "request", "id": "3", "seq": seq})
+        page.views.hear({"kind": "request", "id": "3", "seq": seq})
         parts: list[dict[str, Any]] = page.told.pop()["parts"]
         return parts
 
@@ -197,7 +192,7 @@ ODD: list[Any] = [
 @pytest.mark.parametrize("message", ODD, ids=str)
 def test_a_page_may_send_anything(page: Page, message: Any) -> None:
     """What isn't understood isn't answered, and breaks nothing."""
-    page.views.heard(message)
+    page.views.hear(message)
     assert page.told == []
     assert page.rows(0, 1)["total"] == 3_000
 

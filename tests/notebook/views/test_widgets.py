@@ -23,6 +23,7 @@ from agent_magics.notebook.views.ledger_view import LedgerExplorer
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compacting import CompactionOutcome
+from agent_magics.session.following import Following
 from tests.dataframes.ledgers import said, state_of
 from tests.notebook.test_text import Churn
 
@@ -34,8 +35,9 @@ class Session(Churn):
 
     frames = Frames(lambda: (state_of(),), lambda: ())
 
-    def subscribe(self, _listener: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
+    def __init__(self) -> None:
+        self.following = Following(self.running())
+        self.follow = self.following.follow
 
     def foreseen_compaction(self, _slot: str | None = None) -> None:
         """Nothing could be freed."""
@@ -111,23 +113,6 @@ def test_a_notebook_that_runs_by_itself_saves_no_times(monkeypatch: pytest.Monke
     assert f"{state.events[0].created_at:%H:%M:%S}" not in repr(explorer)
 
 
-@pytest.mark.req("W5")
-def test_a_closed_dashboard_follows_no_more() -> None:
-    """The session has no listener left of it."""
-    session = Session()
-    listeners: list[object] = []
-
-    def subscribe(listener: Callable[[], None]) -> Callable[[], None]:
-        listeners.append(listener)
-        return lambda: listeners.remove(listener)
-
-    session.subscribe = subscribe  # type: ignore[method-assign, assignment]
-    dashboard = Dashboard(session)
-    assert len(listeners) == 1
-    dashboard.close()
-    assert listeners == []
-
-
 @pytest.mark.req("W2", "W3", "W5")
 @pytest.mark.parametrize(
     ("make", "says"),
@@ -140,8 +125,10 @@ def test_a_closed_dashboard_follows_no_more() -> None:
 )
 def test_what_there_is_not_is_told(make: Callable[[Session], object], says: str) -> None:
     """In one sentence that names what there is; nothing follows the session then."""
+    session = Session()
     with pytest.raises(AgentError, match=says):
-        make(Session())
+        make(session)
+    assert session.following._views == {}
 
 
 @pytest.mark.req("W2")
@@ -162,7 +149,7 @@ def test_a_budget_is_one_slots() -> None:
     views = Views(session)
     ours, other = views.budget("option-a"), views.budget("default")
     session.current_slot = "default"
-    views._follower.refresh()
+    session.following.refresh()
     assert ours is not other
     assert views.budget("option-a") is ours
     assert [repr(each).split(" ")[0] for each in (ours, other)] == ["option-a", "default"]
@@ -188,7 +175,7 @@ def test_what_a_compaction_would_free_is_thought_about_once() -> None:
 
     session.foreseen_compaction = plan  # type: ignore[method-assign, assignment]
     view = views.budget("default")
-    views._follower.refresh()
+    session.following.refresh()
     assert view.state["budget"]["frees"] == 41_016
     assert plans == ["default"]
 
