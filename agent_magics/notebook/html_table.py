@@ -1,9 +1,17 @@
-"""A table as static HTML: every value escaped, no script, no style sheet."""
+"""Static HTML: tables whose every value is escaped, no script, no style sheet."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+
+
+def still(html: str) -> str:
+    """Wrap static HTML for an output: what stands in it is text, and holds no formulas.
+
+    The first class is for MathJax 3 (JupyterLab), the second for MathJax 2 (nbconvert).
+    """
+    return f'<div class="mathjax_ignore tex2jax_ignore">{html}</div>'
 
 
 def html_table(

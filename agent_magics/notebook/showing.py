@@ -9,6 +9,7 @@ from typing import Any
 from IPython import display as shown
 
 from agent_magics.notebook.host import in_kernel, somebody_there
+from agent_magics.notebook.html_table import still
 from agent_magics.notebook.lines import columns, fitted
 
 # IPython's display has no types; strict mypy wants them of every call.
@@ -31,7 +32,7 @@ def show(*, text: str, html: str, widget: Callable[[], object] | None = None) ->
     elif widget is not None and somebody_there():
         display(widget())
     else:
-        display({"text/plain": text, "text/html": html}, raw=True)
+        display({"text/plain": text, "text/html": still(html)}, raw=True)
 
 
 def complain(sentence: str) -> None:

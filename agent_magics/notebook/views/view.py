@@ -18,6 +18,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from agent_magics.notebook.html_table import still
 from agent_magics.notebook.views.delta import state_delta
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import (
@@ -107,7 +108,7 @@ class Output:
     def output_html(self) -> str:
         """Give the HTML that stands in a file, and that the live view is drawn in."""
         html = f"{self.as_html()}<p>{ENDED}</p>" if self.has_ended else self.as_html()
-        return f'<div class="{self.classes}"><div>{html}</div></div>'
+        return f'<div class="{self.classes}">{still(html)}</div>'
 
     def __repr__(self) -> str:
         self.renew()

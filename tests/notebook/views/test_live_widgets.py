@@ -26,6 +26,7 @@ from tests.session.conftest import Bench
 
 pytestmark = pytest.mark.inside
 
+STILL = '<div class="mathjax_ignore tex2jax_ignore">'
 MAKERS: list[Callable[[Session], Any]] = [
     SlotTabs, TokenBudget, CompareView, LedgerExplorer, Dashboard,
 ]  # fmt: skip
@@ -147,6 +148,14 @@ def test_views_are_read_on_the_sessions_loop(
     run(session.create_slot("b"))
     views.comparison(["default", "b"])
     assert threads == {"agent-magics"}
+
+
+@pytest.mark.req("W1", "W3")
+def test_formulas_are_none(session: Session) -> None:
+    """What stands in a static view is text: no MathJax may look into it."""
+    html = bundle(LedgerExplorer(session))["text/html"]
+    assert html.index(STILL) < html.index("$5 and $6")
+    assert STILL in bundle(SlotTabs(session))["text/html"]
 
 
 @pytest.mark.req("W1")
