@@ -19,7 +19,8 @@ from tests.browser.lab import THEMES
 pytestmark = [pytest.mark.browser, pytest.mark.req("W1", "W2", "W3", "W4", "W5")]
 
 ROOT = ".agent-magics-drawn"
-VIEWS = {"am-tabs": 5, "am-budget": 3, "am-ledger": 1, "am-compare": 1, "am-turn": 1}
+VIEWS = {"am-tabs": 6, "am-budget": 4, "am-ledger": 2, "am-compare": 2, "am-turn": 1}
+CHECKED = f"{ROOT}, .am-dashboard summary"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 RULES = {
     "runOnly": {"type": "tag", "values": LEVELS},
@@ -48,6 +49,8 @@ ACTIONS = ("Derive here…", "Rename…", "Mode…", "Delete…")
 LAYOUT = """import ipywidgets
 session = agent_magics.current()
 ipywidgets.HBox([agent_magics.SlotTabs(session), agent_magics.TokenBudget(session)])"""
+DASHBOARD = "agent_magics.Dashboard(agent_magics.current())"
+FOLDED = ".am-dashboard summary:has-text('Compare')"
 UNFOLD = "document.querySelectorAll('.am-turn details').forEach(each => { each.open = true; })"
 DRAWN = f"""() => {[*VIEWS]}.map(
   view => document.querySelectorAll(`{ROOT} > .${{view}}`).length)"""
@@ -72,7 +75,7 @@ OUTSIDE = f"""() => [...document.querySelectorAll('{ROOT}')].flatMap(root => {{
 FOREIGN = f"""() => [window.ran ?? null, ...[...document.querySelectorAll(
   `{ROOT} :is(img, script, iframe, object, base, [onerror], [onload], [srcdoc]), {ROOT} > * style,
   {ROOT} :is([href^="javascript:" i], [href^="data:" i], [style*="evil"]),
-  {ROOT} mjx-container:not(.am-turn__text--rendered *)`
+  .jp-RenderedHTML mjx-container:not(.am-turn__text--rendered *)`
 )].map(node => node.outerHTML.slice(0, 80))]"""
 # As JupyterLab does with an output sooner or later, formulas or not.
 TYPESET = """async () => {
@@ -161,6 +164,9 @@ def _show(notebook: Notebook) -> None:
     notebook.wait_for(".am-compare__column >> nth=1")
     notebook.lab.run(LAYOUT)
     notebook.wait_for(".widget-hbox .am-tabs")
+    notebook.lab.run(DASHBOARD)
+    notebook.click(FOLDED)
+    notebook.wait_for(".am-dashboard .am-compare__column >> nth=1")
 
 
 def _ask(notebook: Notebook) -> Any:
@@ -185,7 +191,7 @@ def page_says(notebook: Notebook, script: str, *given: Any) -> Any:
 
 def broken(notebook: Notebook) -> list[tuple[str, str]]:
     """Run axe-core in our roots; give each rule that doesn't hold or can't be told, and where."""
-    found = notebook.lab.do(Axe().run(notebook.lab.page, ROOT, RULES)).response
+    found = notebook.lab.do(Axe().run(notebook.lab.page, CHECKED, RULES)).response
     untold = [rule for rule in found["incomplete"] if rule["id"] != UNTOLD]
     rules = [*found["violations"], *untold]
     return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.lab import Lab, lab_page
+from tests.browser.lab import Lab, lab_page, press
 
 pytestmark = [pytest.mark.browser, pytest.mark.req("W5")]
 
@@ -19,7 +19,16 @@ PRICE = "Use the **price** column: cheap plans stay.\n\n```python\ndf.groupby('p
 STEPS = ["Yes, three columns.", TENURE, PRICE, f"First {HOSTILE}", f"Second {HOSTILE}"]
 IMPORT = "import agent_magics\nsession = agent_magics.current()\n"
 LAST_TEXT = "[...document.querySelectorAll('.am-compare__text')].at(-1)"
+CELLS = "window.jupyterapp.shell.currentWidget.content.model.cells.length"
+OPENED = "document.activeElement.closest('details').open"
 LAST_CELL = ".jp-Cell:last-child"
+# What JupyterLab's sanitiser does, and then the page draws the output anew.
+STRIPPED = """() => {
+  for (const fold of document.querySelectorAll('.am-dashboard summary')) {
+    fold.removeAttribute('data-lm-suppress-shortcuts');
+  }
+  for (const root of document.querySelectorAll('.am-dashboard .agent-magics-drawn')) root.remove();
+}"""
 WIDTHS = """selector => [...document.querySelectorAll(selector)].map(
   node => node.scrollWidth - node.clientWidth)"""
 
@@ -110,6 +119,21 @@ def test_the_dashboard_puts_the_views_together(lab: Lab) -> None:
     lab.do(lab.page.click(".am-dashboard summary:has-text('Compare')"))
     assert marked(lab, ".am-dashboard")
     lab.shoot("dashboard", ".am-dashboard")
+
+
+def test_a_fold_has_its_keys(lab: Lab) -> None:
+    """Also in a notebook that isn't trusted: the page cuts no cell, Enter opens and closes."""
+    before = lab.do(lab.page.evaluate(CELLS))
+    for strips in ("", STRIPPED):
+        if strips:
+            lab.do(lab.page.evaluate(strips))
+        fold = lab.page.locator(".am-dashboard summary:has-text('Compare')")
+        lab.do(fold.focus())
+        is_open = lab.do(lab.page.evaluate(OPENED))
+        press(lab, "x", "d", "d", "b")
+        assert lab.do(lab.page.evaluate(CELLS)) == before
+        press(lab, "Enter")
+        assert lab.do(lab.page.evaluate(OPENED)) is not is_open
 
 
 def test_views_stand_in_a_layout_of_ipywidgets(lab: Lab) -> None:

@@ -76,6 +76,9 @@ class Node {
     const wanted = selector.slice(1);
     return this.className.split(" ").includes(wanted) ? this : (this.parent?.closest(selector) ?? null);
   }
+  querySelectorAll(tag) {
+    return this.children.flatMap((child) => [...(child.tag === tag ? [child] : []), ...child.querySelectorAll(tag)]);
+  }
   all(name) {
     const here = this.className.split(" ").includes(name) ? [this] : [];
     return [...here, ...this.children.flatMap((child) => child.all(name))];

@@ -147,6 +147,18 @@ test("a whole state that is the model's own first one is taken, for its number",
   assert.equal(headOf(output), "five");
 });
 
+test("the folds of a dashboard around an output keep their keys", () => {
+  const [output, other] = [outputOf(ANCHOR), outputOf("another")];
+  const dashboard = page();
+  dashboard.className = "am-dashboard";
+  const [fold, stranger] = ["summary", "summary"].map((tag) => dashboard.ownerDocument.createElement(tag));
+  dashboard.append(fold, output);
+  inPage(dashboard, stranger, other);
+  live(tabsModule.slotTabs)().initialize({ model: kernelModel() });
+  assert.equal(fold.getAttribute("data-lm-suppress-shortcuts"), "true");
+  assert.equal(stranger.getAttribute("data-lm-suppress-shortcuts"), null);
+});
+
 test("the bar holds a piece a part, as wide as its share of the window", () => {
   const root = page();
   budgetModule.tokenBudget(root, fixture());

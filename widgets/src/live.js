@@ -65,10 +65,21 @@ function follow(model, see, leave) {
   return { look, end };
 }
 
+/**
+ * Let a dashboard's folds, which stand around an output, have their keys: to JupyterLab x on one means
+ * "cut the cell". It leaves out of notebooks that it doesn't trust what the HTML says of that itself.
+ * @param {Element} output
+ */
+function keepFoldsKeys(output) {
+  const folds = output.closest(".am-dashboard")?.querySelectorAll("summary") ?? [];
+  for (const fold of folds) fold.setAttribute("data-lm-suppress-shortcuts", "true");
+}
+
 /** Put a root for a live view into an output, behind its static HTML. @param {Element} output */
 function rootIn(output, root = document.createElement("div")) {
   root.className = DRAWN;
   output.append(root);
+  keepFoldsKeys(output);
   showStill(output, false);
   return root;
 }

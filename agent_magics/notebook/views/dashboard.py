@@ -20,6 +20,7 @@ from agent_magics.notebook.views.view import Output
 
 _ROW = "display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start"
 _HALF = "flex: 1 1 22em; min-width: 0"
+_OWN_KEYS = 'data-lm-suppress-shortcuts="true"'  # stripped where a notebook isn't trusted
 _FOLDS = ("Ledger", "Compare")
 
 
@@ -100,5 +101,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
 
 
 def _fold(title: str, html: str, *, is_open: bool) -> str:
+    """Make a fold; JupyterLab must not take its keys for its own: x would cut the cell."""
     state = " open" if is_open else ""
-    return f"<details{state}><summary>{title}</summary>{html}</details>"
+    summary = f"<summary {_OWN_KEYS}>{title}</summary>"
+    return f"<details{state}>{summary}{html}</details>"
