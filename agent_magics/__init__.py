@@ -231,7 +231,7 @@ def __dir__() -> list[str]:
 
 
 def current() -> Session:
-    """Give the session of the notebook that runs this, opened if need be (N11).
+    """Give the session of the notebook that runs this, opened if need be.
 
     Call it in a cell, on the main thread. Raises `AgentError` where `%load_ext agent_magics` has
     not been run, and what opening the session raises.

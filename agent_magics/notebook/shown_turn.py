@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from IPython import get_ipython
 
+from agent_magics.core.errors import InputValidation
 from agent_magics.notebook.bridge import FailedDisplay
 from agent_magics.notebook.host import leave_display_hook
 from agent_magics.notebook.magics import seat_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TurnView:
-    """Show a turn from its beginning on: as it streams, and as it ended (W4).
+    """Show a turn from its beginning on: as it streams, and as it ended.
 
     `turn` is what `Session.send_message` gives. At the end of a cell, or by IPython's `display`,
     it looks as a turn of `%agent` does, its stop button included, and the cell doesn't wait for
@@ -27,6 +28,10 @@ class TurnView:
     """
 
     def __init__(self, turn: RunningTurn) -> None:
+        if not callable(getattr(turn, "events", None)):
+            raise InputValidation(
+                f"{turn!r:.60} is no turn; await session.send_message(...) gives one."
+            )
         self._turn = turn
         self._seat = seat_of(get_ipython())
 

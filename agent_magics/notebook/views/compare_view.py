@@ -17,6 +17,7 @@ from agent_magics.notebook.views.comparison import (
 )
 from agent_magics.notebook.views.comparison import Session as AnswerSource
 from agent_magics.notebook.views.follower import Session as Followable
+from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.view import View
 from agent_magics.session.loop import background_loop
@@ -34,7 +35,7 @@ class _Choose(Value, tag_field="kind", tag="choose"):
 
 
 class CompareView(View):
-    """Show the answers of several slots to the same prompt side by side (issue "views").
+    """Show the answers of several slots to the same prompt side by side.
 
     `slots` are compared with the first of them, in that order; none named: all that answered the
     newest prompt that two slots share. Words that the other answer hasn't got are marked. A page
@@ -48,7 +49,7 @@ class CompareView(View):
     def __init__(self, session: Session, *slots: str) -> None:
         # First of all: a widget is closed even where it couldn't be made.
         self._comparing = Comparing(lambda state: self.tell(_json(state)))
-        self._answers = Answers(session, uids_of(session, slots))
+        self._answers = Answers(checked(session), uids_of(session, slots))
         self._is_named = bool(slots)
         self._chosen = _Choose()
         first = self._comparing.first(background_loop().call(self._reading))

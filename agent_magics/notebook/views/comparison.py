@@ -114,11 +114,22 @@ class Answers:
         self._kept: dict[str, tuple[SlotMeta, dict[str, Answered]]] = {}
 
     def read(self) -> Mapping[str, Mapping[str, Answered]]:
-        """Give the answers by slot and prompt, the slots in the order in which they were named."""
-        found = {slot.uid: slot for slot in self._session.list_slots()}
-        uids = [uid for uid in self._uids if uid in found] if self._uids else list(found)
-        self._kept = {uid: (found[uid], self._of(found[uid])) for uid in uids}
-        return {slot.slot_id: answers for slot, answers in self._kept.values()}
+        """Give the answers by slot and prompt, the slots in the order in which they were named.
+
+        What a named slot had answered before it was deleted stays.
+        """
+        living = {slot.uid: slot for slot in self._session.list_slots()}
+        read: dict[str, tuple[SlotMeta, dict[str, Answered]]] = {}
+        for uid in self._uids or tuple(living):
+            if uid in living:
+                read[uid] = living[uid], self._of(living[uid])
+            elif uid in self._kept:
+                read[uid] = self._kept[uid]
+        self._kept = read
+        return {
+            slot.slot_id if uid in living else f"{slot.slot_id} (deleted)": answers
+            for uid, (slot, answers) in read.items()
+        }
 
     @property
     def is_cut(self) -> bool:

@@ -27,6 +27,7 @@ from agent_magics.notebook.ledger_rows import LedgerRows, Query, Row, slot_names
 from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.text import request_text
 from agent_magics.notebook.views.follower import Session as Followable
+from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.view import LiveWidget, Output
 from agent_magics.session.loop import background_loop
@@ -204,7 +205,7 @@ class LedgerWidget(LiveWidget):
 
 
 class LedgerExplorer(Output, LedgerWidget):
-    """Show the ledger of a session, every event of it, to be filtered and opened (W3).
+    """Show the ledger of a session, every event of it, to be filtered and opened.
 
     It begins with what `slot` (a name), `turn` (its number in that slot), `kinds` (as
     `events()["kind"]` has them) and `find` (words) let through. Raises `InputValidation` on a kind
@@ -217,11 +218,12 @@ class LedgerExplorer(Output, LedgerWidget):
         *,
         slot: str | None = None,
         turn: int | None = None,
-        kinds: Sequence[str] = (),
+        kinds: str | Sequence[str] = (),
         find: str = "",
     ) -> None:
-        self._query = Query(slot=slot, turn=turn, kinds=tuple(kinds), words=tuple(find.split()))
-        _check(session, self._query)  # before there is a model, which would stay
+        named = tuple(kinds.split(",")) if isinstance(kinds, str) else tuple(kinds)
+        self._query = Query(slot=slot, turn=turn, kinds=named, words=tuple(find.split()))
+        _check(checked(session), self._query)  # before there is a model, which would stay
         super().__init__(session)
         self._shown = self._read()
         self.explorer(self._query, self._shown)
@@ -254,6 +256,8 @@ class LedgerExplorer(Output, LedgerWidget):
 def _check(session: Session, query: Query) -> None:
     (state,) = session.frames.states()
     slots = slot_names(state)
+    if query.turn is not None and not isinstance(query.turn, int):
+        raise InputValidation(f"turn is {query.turn!r:.60}; give the number of a turn.")
     if query.slot is not None and query.slot not in slots:
         raise SlotNotFound(query.slot, slots)
     for kind in query.kinds:

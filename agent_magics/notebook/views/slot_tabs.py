@@ -10,6 +10,7 @@ import traitlets
 
 from agent_magics.notebook.text import slots_html, slots_text
 from agent_magics.notebook.views.follower import Session as Followable
+from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.slot_actions import Action, Notice, act, failed, read_action
 from agent_magics.notebook.views.slot_actions import Session as Actor
@@ -27,7 +28,7 @@ class Session(StateSource, Actor, Followable, Protocol):
 
 
 class SlotTabs(View):
-    """Show the slots of a session as a tree of branches, and let a person work on them (W1).
+    """Show the slots of a session as a tree of branches, and let a person work on them.
 
     A page can switch, derive, rename, set the mode, delete and undo; what the session refuses is
     said there. `session` is an open session, `agent_magics.current()` in a notebook. `close()`
@@ -38,7 +39,7 @@ class SlotTabs(View):
     notice = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._session = checked(session)
         self._said = 0
         super().__init__(background_loop().call(lambda: session_state(session)), session)
 

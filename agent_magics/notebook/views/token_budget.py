@@ -9,6 +9,7 @@ import msgspec
 from agent_magics.core.errors import SlotNotFound
 from agent_magics.notebook.text import budget_html, budget_text
 from agent_magics.notebook.views.follower import Session as Followable
+from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.state import BudgetState, budget_now
 from agent_magics.notebook.views.state import Session as StateSource
@@ -24,7 +25,7 @@ class Session(StateSource, Followable, Protocol):
 
 
 class TokenBudget(View):
-    """Show what fills a slot's context, in tokens by part, live while a turn streams (W2, C18).
+    """Show what fills a slot's context, in tokens by part, live while a turn streams.
 
     `slot` names one slot, for as long as that slot lives, also under another name; None: whichever
     is current. Raises `SlotNotFound`. `session` as in `SlotTabs`.
@@ -34,7 +35,7 @@ class TokenBudget(View):
     grows = True
 
     def __init__(self, session: Session, slot: str | None = None) -> None:
-        self._session = session
+        self._session = checked(session)
         self._foreseen: dict[str, tuple[int, int | None]] = {}
         self._uid = None if slot is None else _uid_of(session, slot)
         state = background_loop().call(lambda: self._read(slot or session.current_slot))

@@ -320,3 +320,14 @@ def test_a_line_compares_once(asked: Notebook) -> None:
     views = Views(asked.session)
     views.comparison(("a", "b"), views.comparison(("a", "b")).comparison.prompts[1].id)
     assert compared.cache_info().misses == 2  # the newest prompt's, for the plain comparison
+
+
+def test_a_deleted_slot_keeps_what_it_had_answered(asked: Notebook) -> None:
+    """In the comparisons that named it, with a word that says so."""
+    view = CompareView(asked.session, "a", "b")
+    before = view.comparison
+    asked.run("%slot delete b")
+    view.renew()
+    assert [column.id for column in view.comparison.columns] == ["a", "b (deleted)"]
+    assert view.comparison.columns[1].pieces == before.columns[1].pieces
+    view.close()

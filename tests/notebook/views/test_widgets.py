@@ -20,6 +20,7 @@ from agent_magics.notebook.views.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
 from agent_magics.notebook.views.front_end import view_source
 from agent_magics.notebook.views.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compacting import CompactionOutcome
@@ -120,8 +121,14 @@ def test_a_notebook_that_runs_by_itself_saves_no_times(monkeypatch: pytest.Monke
         (lambda session: TokenBudget(session, "optoin-a"), 'Nothing called "optoin-a"'),
         (lambda session: CompareView(session, "default", "none"), 'Nothing called "none"'),
         (lambda session: LedgerExplorer(session, kinds=["usages"]), "There is no kind 'usages'"),
+        (lambda session: LedgerExplorer(session, kinds="usage,tool"), "There is no kind 'tool'"),
+        (lambda session: LedgerExplorer(session, turn="x"), "turn is 'x'"),  # type: ignore[arg-type]
+        (lambda _: SlotTabs("x"), "'x' is no session"),  # type: ignore[arg-type]
+        (lambda _: Dashboard("x"), "'x' is no session"),  # type: ignore[arg-type]
+        (lambda _: TokenBudget("x"), "'x' is no session"),  # type: ignore[arg-type]
+        (lambda _: CompareView("x"), "'x' is no session"),  # type: ignore[arg-type]
     ],
-    ids=["budget", "compare", "ledger"],
+    ids=["budget", "compare", "ledger", "kinds", "turn", *["no session"] * 4],
 )
 def test_what_there_is_not_is_told(make: Callable[[Session], object], says: str) -> None:
     """In one sentence that names what there is; nothing follows the session then."""
