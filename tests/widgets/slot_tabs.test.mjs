@@ -118,6 +118,29 @@ for (const [label, value, message] of [
   });
 }
 
+test("a form that was refused comes back as it was sent", () => {
+  const state = fixture();
+  const { root, again } = drawn(state);
+  buttonOf(root, "Derive here…").fire("click");
+  root.all("am-tabs__field")[0].value = "a b";
+  formOf(root).fire("keydown", { key: "Enter" });
+  again(state, { number: 1, text: "A blank can't be in a name.", is_refused: true });
+  assert.ok(!formOf(root).hidden);
+  assert.equal(root.all("am-tabs__field")[0].value, "a b");
+  formOf(root).fire("keydown", { key: "Escape" });
+  again(state, { number: 2, text: "Refused elsewhere.", is_refused: true });
+  assert.ok(formOf(root).hidden);
+});
+
+test("after a delete the buttons are about the current slot", () => {
+  const state = fixture();
+  const { root, again } = drawn(state);
+  tabsOf(root)[2].focus();
+  tabsOf(root)[2].fire("focus");
+  again({ ...state, slots: state.slots.filter(({ id }) => id !== "option-b") });
+  assert.equal(root.all("am-tabs__target")[0].textContent, "option-a");
+});
+
 test("a name that is missing sends nothing and is asked for on", () => {
   const { root, sent } = drawn();
   buttonOf(root, "Derive here…").fire("click");

@@ -95,6 +95,7 @@ class Tabs {
     this.send = () => {};
     this.said = 0;
     this.follows = null; // the name that `at` goes to when it is there
+    this.sent = null; // the form that was sent last, until it is answered
     this.head = this.make("p", "head");
     this.list = this.make("div", "list");
     this.list.setAttribute("role", "tree");
@@ -157,7 +158,6 @@ class Tabs {
     const active = this.document.activeElement;
     const hadFocus = this.list.contains(active);
     if (hadFocus) this.at = active.getAttribute("data-slot") ?? this.at;
-    const before = this.slots.findIndex((slot) => slot.id === this.at);
     const wentOn = this.slots.find((slot) => slot.is_current)?.id;
     this.slots = state.slots ?? [];
     this.head.textContent = `${state.title} · ${state.model}${state.is_readonly ? " · read-only" : ""}`;
@@ -168,7 +168,7 @@ class Tabs {
     const current = this.slots.find((slot) => slot.is_current)?.id;
     if (this.follows !== null && names.has(this.follows)) this.at = this.follows;
     else if (current !== wentOn && !hadFocus && this.form.hidden) this.at = current ?? null;
-    else if (!names.has(this.at) && hadFocus) this.at = this.slots[Math.min(before, this.slots.length - 1)]?.id;
+    else if (!names.has(this.at)) this.at = current ?? null; // what was deleted left nobody else in danger
     if (names.has(this.follows)) this.follows = null;
     if (!this.form.hidden && !names.has(this.about)) this.close();
     this.drawRows(names);
@@ -270,6 +270,7 @@ class Tabs {
    */
   open(label, does, fields, message) {
     this.about = this.at;
+    this.opened = [label, does, fields, message];
     const yes = this.button(does, () => this.submit());
     this.message = message;
     this.form.setAttribute("aria-label", label);
@@ -283,7 +284,9 @@ class Tabs {
   submit() {
     const made = this.message();
     if (made === null) return;
+    const form = { about: this.about, opened: this.opened };
     this.close({ focuses: true });
+    this.sent = form;
     this.send(made);
   }
 
@@ -363,11 +366,22 @@ class Tabs {
     this.stand(this.at, { focuses: true });
   }
 
+  /** Give a form that was refused back as it was sent, where nobody went elsewhere meanwhile. */
+  openAgain() {
+    if (this.sent === null || !this.form.hidden || !this.slots.some(({ id }) => id === this.sent.about)) return;
+    this.stand(this.sent.about);
+    this.open(...this.sent.opened);
+  }
+
   /** Say what was done or refused, once. @param {Notice} notice */
   tell(notice) {
     if ((notice.number ?? 0) === this.said) return;
     this.said = notice.number ?? 0;
-    if (notice.is_refused) this.follows = null;
+    if (notice.is_refused) {
+      this.follows = null;
+      this.openAgain();
+    }
+    this.sent = null;
     this.notice.className = `am-tabs__notice${notice.is_refused ? " am-tabs__notice--refused" : ""}`;
     this.notice.textContent = notice.text ?? "";
     this.undoes = notice.undo ?? null;
