@@ -1,7 +1,8 @@
 """Lines of `%agent` that are nearly a command: they are told, not sent to the model.
 
-A line of one or two words whose first is a command, or one slip of the fingers away from one, was
-meant as a command; so was a command with an option behind it. Everything else is a prompt.
+Only what is almost surely one: a lower-case word that is a command or one slip of the fingers away
+from one, alone or with what that command takes, an option or a number behind it. A capital, the end
+of a sentence or a word more than the command takes make it a prompt.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from agent_magics.settings import PROVIDER_IDS
 
 MODEL = "%agent model"
 PULL = "pull"
-SHORT = 2
-_OPTION = re.compile(r"--?[A-Za-z]")
+_ONE, _TWO = 1, 2
+_OPTION = re.compile(r"--[a-z]")
+_ENDS_OF_SENTENCES = tuple(".,;:?!…")
 _COMMANDS = {word: f"%agent {word}" for word in magic("agent").subcommands}
+_OTHERS = {ours.name: f"%{ours.name}" for ours in MAGICS if ours.name != "agent"}
 _MEANT = {
-    **{ours.name: f"%{ours.name}" for ours in MAGICS if ours.name != "agent"},
+    **_OTHERS,
     "help": "%agent --help",
     "list": MODEL,
     **_COMMANDS,
@@ -29,12 +32,10 @@ _MEANT = {
 def near_miss(line: str) -> str | None:
     """Say what was probably meant by a line that is no command; None where it is a prompt."""
     words = line.split()
-    if not words or not (
-        len(words) <= SHORT or _OPTION.match(words[1]) or words[:2] == ["model", PULL]
-    ):
+    if not words or not words[0].islower() or _is_a_sentence(words):
         return None
     meant = _nearest(words[0], tuple(_MEANT))
-    if meant is None:
+    if meant is None or not (len(words) == _ONE or _fits(words, meant)):
         return None
     return redact(f"{_sentence(words, meant)} To send it as a prompt: %agent -- {line.strip()}")
 
@@ -44,6 +45,32 @@ def command_of(line: str) -> Command | None:
     return magic("agent").named(" ".join(line.split()))
 
 
+def _is_a_sentence(words: list[str]) -> bool:
+    return any(word.endswith(_ENDS_OF_SENTENCES) for word in words)
+
+
+def _fits(words: list[str], meant: str) -> bool:
+    """Tell whether what stands behind the first word was given to a command."""
+    given, *rest = words
+    if _OPTION.match(rest[0]):
+        return len(rest) <= _TWO  # the option and its value
+    if meant == "model":
+        is_spec = ":" in rest[0] or rest[0] in PROVIDER_IDS
+        return len(rest) == _ONE and (given == meant or is_spec)
+    if meant in _COMMANDS:
+        return len(rest) == _ONE and given == meant and rest[0].isdigit()
+    return meant in _OTHERS and _is_command_of(meant, rest)
+
+
+def _is_command_of(name: str, rest: list[str]) -> bool:
+    """Tell whether the words are a command of another magic, with as many words as it takes."""
+    command = magic(name).named(rest[0])
+    if command is None or command.takes_text or command.repeats:
+        return command is not None and len(rest) == _ONE
+    least = len(command.words) - command.optional
+    return len(rest) == _ONE or least <= len(rest) - 1 <= len(command.words)
+
+
 def _sentence(words: list[str], meant: str) -> str:
     given, rest = words[0], " ".join(words[1:])
     if given == "model" and rest and not _OPTION.match(rest):
@@ -51,7 +78,7 @@ def _sentence(words: list[str], meant: str) -> str:
     if given in _COMMANDS:
         return f"{_COMMANDS[given]} can't use {rest!r}."
     suggestion = _MEANT[meant]
-    takes_more = meant == "model" or meant not in (*_COMMANDS, "help", "list")
+    takes_more = meant == "model" or meant in _OTHERS
     suggestion += f" {rest}" if rest and takes_more else ""
     return f"{words[0]!r} is no command of %agent. Did you mean {suggestion}?"
 
@@ -67,17 +94,16 @@ def _no_model(name: str) -> str:
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str | None:
-    plain = word.lower().rstrip("?!.,")
-    return next((name for name in known if name == plain), None) or next(
-        (name for name in known if _is_a_slip(plain, name)), None
-    )
+    if word in known:
+        return word
+    return next((name for name in known if _is_a_slip(word, name)), None)
 
 
 def _is_a_slip(typed: str, name: str) -> bool:
     """Tell whether one letter is missing, too many or wrong, or two have changed places."""
     if len(typed) == len(name):
         wrong = [i for i, (one, other) in enumerate(zip(typed, name, strict=True)) if one != other]
-        is_swapped = len(wrong) == SHORT and wrong[1] == wrong[0] + 1
+        is_swapped = len(wrong) == _TWO and wrong[1] == wrong[0] + 1
         return len(wrong) == 1 or (is_swapped and sorted(typed) == sorted(name))
     short, long = sorted((typed, name), key=len)
     return len(long) - len(short) == 1 and any(
