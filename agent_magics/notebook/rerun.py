@@ -26,7 +26,8 @@ from agent_magics.core.slots import Slot
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
-REPLACED = "the turn that took its place left the view"
+REPLACED = "the turn that took its place left the view (%agent redo brings it back)"
+NEWEST = "that is the newest; the earlier one left the view (%ledger shows it)"
 NOT_REWOUND = "memory, files and variables stay as they are"
 
 
@@ -41,11 +42,12 @@ class Earlier(Value):
 class Undo(Value):
     """How to take back a rewind: what `undoes` removed comes, everything after `to_seq` goes.
 
-    `to_seq` None: nothing goes.
+    `to_seq` None: nothing goes. `is_back`: an earlier turn takes the place of a newer one.
     """
 
     to_seq: int | None
     undoes: int
+    is_back: bool = False
 
 
 def is_same_cell(one: Origin | None, other: Origin | None) -> bool:
@@ -73,29 +75,30 @@ def maker_of(state: SessionState, slot_id: str) -> Origin | None:
 def undo_of(state: SessionState, slot_id: str) -> Undo | None:
     """Find what `redo` would bring back in a slot; None where there is nothing.
 
-    The newest rewind that wasn't undone, unless a new turn follows it. The turn of a cell that ran
-    again, or of a retry, isn't new: it goes when the earlier one comes back.
+    What was undone comes back step by step until a new turn. Right after a cell ran again or a
+    retry it is what was replaced; the newer turn goes then, and comes back with the next redo.
     """
     slot = _living(state, slot_id)
-    events = [event for event in state.events if slot is not None and event.slot_uid == slot.uid]
-    undone = {event.payload.undoes for event in events if isinstance(event.payload, Rewind)}
-    for index in reversed(range(len(events))):
-        event = events[index]
-        match event.payload:
-            case Rewind(undoes=None, to_seq=to_seq) if event.seq not in undone:
-                pass
-            case Clear() if event.seq not in undone:
-                to_seq = 0
-            case _:
-                continue
-        prompts = _prompts(events[index + 1 :])
-        gone = [prompt for prompt in _prompts(events[:index]) if prompt.seq > to_seq]
-        if not prompts:
-            return Undo(to_seq=None, undoes=event.seq)
-        if len(prompts) == 1 and any(_is_again(prompts[0], before) for before in gone):
-            return Undo(to_seq=to_seq, undoes=event.seq)
+    if slot is None:
         return None
-    return None
+    cuts: list[Undo] = []
+    swap: Undo | None = None
+    prompts: list[LedgerEvent] = []
+    for event in state.events:
+        if event.slot_uid != slot.uid:
+            continue
+        cut = _cut_of(event)
+        if _is_prompt(event.payload):
+            swap = _swap_of(cuts, prompts, event)
+            cuts = []
+            prompts.append(event)
+        elif cut is not None:
+            cuts.append(cut)
+            swap = None if swap is None or swap.is_back else swap
+        elif isinstance(event.payload, Rewind):
+            swap = _after_redo(event.seq, event.payload, cuts, swap)
+            cuts = [each for each in cuts if each.undoes != event.payload.undoes]
+    return Undo(to_seq=None, undoes=cuts[-1].undoes) if cuts else swap
 
 
 async def undo_last(session: Session) -> str:
@@ -121,7 +124,9 @@ async def redo_last(session: Session, state: SessionState) -> str:
     after = len(session.turns(slot))
     turns = f"{after:,} turn{'' if after == 1 else 's'}"
     again = f"{slot} has {turns} in view again (was {len(before):,})"
-    return again if found.to_seq is None else f"{again}; {REPLACED}"
+    if found.to_seq is None:
+        return again
+    return f"{again}; {REPLACED if found.is_back else NEWEST}"
 
 
 def earlier_of(
@@ -182,8 +187,35 @@ def _living(state: SessionState, slot_id: str) -> Slot | None:
     return living[0] if living else None
 
 
-def _prompts(events: Sequence[LedgerEvent]) -> list[LedgerEvent]:
-    return [event for event in events if _is_prompt(event.payload)]
+def _cut_of(event: LedgerEvent) -> Undo | None:
+    match event.payload:
+        case Rewind(undoes=None, to_seq=to_seq):
+            return Undo(to_seq=to_seq, undoes=event.seq)
+        case Clear():
+            return Undo(to_seq=0, undoes=event.seq)
+        case _:
+            return None
+
+
+def _swap_of(
+    cuts: Sequence[Undo], before: Sequence[LedgerEvent], prompt: LedgerEvent
+) -> Undo | None:
+    """Find what a new prompt took the place of: what the cut right before it removed."""
+    if not cuts or cuts[-1].to_seq is None:
+        return None
+    to_seq = cuts[-1].to_seq
+    if any(_is_again(prompt, each) for each in before if each.seq > to_seq):
+        return Undo(to_seq=to_seq, undoes=cuts[-1].undoes, is_back=True)
+    return None
+
+
+def _after_redo(seq: int, redo: Rewind, cuts: Sequence[Undo], swap: Undo | None) -> Undo | None:
+    """Say which swap is left after a redo: one that went back can be taken forward again."""
+    if any(cut.undoes == redo.undoes for cut in cuts):
+        return swap
+    if swap is not None and swap.is_back and swap.undoes == redo.undoes:
+        return Undo(to_seq=swap.to_seq, undoes=seq)
+    return None
 
 
 def _is_prompt(payload: Payload) -> bool:

@@ -75,12 +75,47 @@ def test_redo_after_a_rerun_says_what_left(notebook: Notebook) -> None:
     for text in ("one", "two", "three"):
         notebook.run(f"%agent {text}", cell="a")
     said = notebook.run("%agent redo", cell="b")
-    assert "1 turn in view again (was 1); the turn that took its place left the view\n" in said
+    assert "1 turn in view again (was 1); the turn that took its place left the view (" in said
     assert notebook.view() == ["two", "answer 2"]
-    notebook.run("%agent redo", cell="b", fails=True)
-    assert notebook.view() == ["two", "answer 2"]
+    said = notebook.run("%agent redo", cell="b")
+    assert "that is the newest; the earlier one left the view (%ledger shows it)\n" in said
+    assert notebook.view() == ["three", "answer 3"]
+    assert "nothing to redo" in notebook.run("%agent redo", cell="b", fails=True)
     notebook.run("%agent undo", cell="b")
     assert "left the view" not in notebook.run("%agent redo", cell="b")
+    assert notebook.view() == ["three", "answer 3"]
+
+
+@pytest.mark.req("N3", "dec51", "dec54")
+@pytest.mark.parametrize(
+    ("commands", "view"),
+    [
+        ("retry redo", ["one", "answer 1"]),
+        ("retry redo redo", ["one", "answer 2"]),
+        ("retry redo undo redo redo", ["one", "answer 2"]),
+        ("retry redo undo", []),
+        ("retry retry redo redo", ["one", "answer 3"]),
+        ("retry redo retry redo redo", ["one", "answer 3"]),
+        ("retry undo redo", ["one", "answer 2"]),
+    ],
+)
+def test_the_newest_answer_is_always_reached_again(
+    notebook: Notebook, commands: str, view: list[str]
+) -> None:
+    """Whatever is redone and undone after a retry, going forward ends at the newest."""
+    for source in ("one", *commands.split()):
+        notebook.run(f"%agent {source}")
+    assert notebook.view() == view
+
+
+@pytest.mark.req("N3", "dec54")
+def test_redo_never_swaps_the_newest_out_after_undos(notebook: Notebook) -> None:
+    """It goes forward as far as it was gone back, and stops there."""
+    for source in ("one", "two", "retry", "undo", "undo", "redo", "redo"):
+        notebook.run(f"%agent {source}")
+    assert notebook.view() == ["one", "answer 1", "two", "answer 3"]
+    assert "nothing to redo" in notebook.run("%agent redo", fails=True)
+    assert notebook.view() == ["one", "answer 1", "two", "answer 3"]
 
 
 @pytest.mark.req("N9", "dec51")
