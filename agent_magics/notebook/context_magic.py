@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def run_compact(seat: Seat, given: Given, *, instructions: str | None = None) -> None:
-    """Summarise older turns of a slot, show the plan (`--dry-run`), or go back (`--undo`)."""
+    """Summarise older turns of a slot, show the plan (`--dry-run`), or go back (`--undo`).
+
+    That there is nothing to do is an answer too.
+    """
     session = seat.session()
     slot = given.value("--slot") or session.current_slot
     chosen = [flag for flag in ("--dry-run", "--undo") if given.has(flag)]
@@ -34,23 +37,24 @@ def run_compact(seat: Seat, given: Given, *, instructions: str | None = None) ->
         elif given.has("--dry-run"):
             _plan(seat, session, slot)
         else:
-            done = seat.bridge.run(lambda: session.compact(slot, instructions=instructions))
-            say(
-                f"{done.tokens_before:,} → {done.tokens_after:,} tokens,"
-                f" kept {_turns(done.kept_turns)} from seq {done.first_retained_seq:,},"
-                " raw history unchanged"
-            )
+            _compact(seat, session, slot, instructions)
+    except NothingToCompact as error:
+        say(error.message)
     except StoppedCell:
         raise StoppedCell("stopped; nothing changed") from None
 
 
+def _compact(seat: Seat, session: Session, slot: str, instructions: str | None) -> None:
+    done = seat.bridge.run(lambda: session.compact(slot, instructions=instructions))
+    say(
+        f"{done.tokens_before:,} → {done.tokens_after:,} tokens,"
+        f" kept {_turns(done.kept_turns)} from seq {done.first_retained_seq:,},"
+        " raw history unchanged"
+    )
+
+
 def _plan(seat: Seat, session: Session, slot: str) -> None:
-    """Say what would be done; that there is nothing to do is an answer too."""
-    try:
-        plan = seat.bridge.run(lambda: session.compact(slot, dry_run=True))
-    except NothingToCompact as error:
-        say(error.message)
-        return
+    plan = seat.bridge.run(lambda: session.compact(slot, dry_run=True))
     say(
         f"plan for {slot}; no model was asked, nothing changed\n"
         f"  becomes a summary  {_turns(plan.summarised_turns)},"

@@ -102,21 +102,21 @@ def undo_of(state: SessionState, slot_id: str) -> Undo | None:
 
 
 async def undo_last(session: Session) -> str:
-    """Take the last turn of the current slot out of the view; say what was done."""
+    """Take the last turn of the current slot out of the view; say what was done, if anything."""
     slot = session.current_slot
     spans = session.turns(slot)
     if not spans:
-        raise InputValidation(f'There is no turn to undo in "{slot}".')
+        return f'There is no turn to undo in "{slot}".'
     await session.rewind(slot, to_seq=spans[-2].last_seq if len(spans) > 1 else 0)
     return f"turn {spans[-1].index} left the view (%agent redo brings it back); {NOT_REWOUND}"
 
 
 async def redo_last(session: Session, state: SessionState) -> str:
-    """Bring back what the last undo or rerun took; say what was done."""
+    """Bring back what the last undo or rerun took; say what was done, if anything."""
     slot = session.current_slot
     found = undo_of(state, slot)
     if found is None:
-        raise InputValidation(f'There is nothing to redo in "{slot}".')
+        return f'There is nothing to redo in "{slot}".'
     before = session.turns(slot)
     end = before[-1].last_seq if before else 0
     to_seq = end if found.to_seq is None else found.to_seq

@@ -131,10 +131,13 @@ def test_an_undo_goes_back_and_deletes_nothing(long: Notebook) -> None:
 
 
 @pytest.mark.req("N5", "N9")
-def test_a_plan_with_nothing_to_do_stops_no_run(notebook: Notebook) -> None:
-    """The reason is an answer, not an error."""
-    said = notebook.run("%compact --dry-run")
+@pytest.mark.parametrize("source", ["%compact --dry-run", "%compact", "%%compact\nkeep numbers"])
+def test_nothing_to_compact_stops_no_run(notebook: Notebook, source: str) -> None:
+    """The reason is an answer, not an error; in Python it is raised."""
+    said = notebook.run(source)
     assert said == 'Nothing to compact in "default": it has no turns yet.\n'
+    notebook.run("import agent_magics as a; a.run(a.current().compact())", fails=True)
+    assert 'Nothing to compact in "default"' in notebook.said
 
 
 @pytest.mark.req("N4", "S5")

@@ -29,7 +29,14 @@ def test_turns_are_undone_redone_and_tried_again(notebook: Notebook) -> None:
     assert notebook.view() == ["one", "answer 1", "two", "answer 2"]
     notebook.run("%agent undo")
     notebook.run("%agent three")
-    assert "nothing to redo" in notebook.run("%agent redo", fails=True)
+    assert "nothing to redo" in notebook.run("%agent redo")
+
+
+@pytest.mark.req("N3", "N9")
+def test_nothing_to_undo_or_redo_stops_no_run(notebook: Notebook) -> None:
+    """It is said, the cell succeeds."""
+    assert notebook.run("%agent undo") == 'There is no turn to undo in "default".\n'
+    assert notebook.run("%agent redo") == 'There is nothing to redo in "default".\n'
 
 
 @pytest.mark.req("N9", "dec51")
@@ -80,7 +87,7 @@ def test_redo_after_a_rerun_says_what_left(notebook: Notebook) -> None:
     said = notebook.run("%agent redo", cell="b")
     assert "that is the newest; the earlier one left the view (%ledger shows it)\n" in said
     assert notebook.view() == ["three", "answer 3"]
-    assert "nothing to redo" in notebook.run("%agent redo", cell="b", fails=True)
+    assert "nothing to redo" in notebook.run("%agent redo", cell="b")
     notebook.run("%agent undo", cell="b")
     assert "left the view" not in notebook.run("%agent redo", cell="b")
     assert notebook.view() == ["three", "answer 3"]
@@ -114,7 +121,7 @@ def test_redo_never_swaps_the_newest_out_after_undos(notebook: Notebook) -> None
     for source in ("one", "two", "retry", "undo", "undo", "redo", "redo"):
         notebook.run(f"%agent {source}")
     assert notebook.view() == ["one", "answer 1", "two", "answer 3"]
-    assert "nothing to redo" in notebook.run("%agent redo", fails=True)
+    assert "nothing to redo" in notebook.run("%agent redo")
     assert notebook.view() == ["one", "answer 1", "two", "answer 3"]
 
 
