@@ -18,7 +18,18 @@ from agent_magics.core.messages import Value
 from agent_magics.core.wording import near
 
 Completes = Literal[
-    "", "slot", "model", "session", "mode", "name", "tool", "memory", "fact", "kind", "file"
+    "",
+    "slot",
+    "deleted",
+    "model",
+    "session",
+    "mode",
+    "name",
+    "tool",
+    "memory",
+    "fact",
+    "kind",
+    "file",
 ]
 HELP = ("-h", "--help")
 END = "--"  # of the options

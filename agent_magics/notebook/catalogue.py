@@ -102,6 +102,12 @@ SLOT_DELETE = Command(
     words=("NAME",),
     completes=("slot",),
 )
+SLOT_RESTORE = Command(
+    name="slot restore",
+    summary="bring a deleted slot back as it was",
+    words=("NAME",),
+    completes=("deleted",),
+)
 SLOT_MODE = Command(
     name="slot mode",
     summary="what the model sees of a slot: full, focused N or readonly",
@@ -155,6 +161,7 @@ SLOT_COMMANDS = (
     SLOT_DERIVE,
     SLOT_SWITCH,
     SLOT_DELETE,
+    SLOT_RESTORE,
     SLOT_MODE,
     SLOT_RENAME,
     SLOT_BRIDGE,

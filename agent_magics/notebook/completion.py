@@ -44,8 +44,9 @@ class _Known(NamedTuple):
 class Completer:
     """Callable matcher for `shell.Completer.custom_matchers`.
 
-    `slots`, `models`, `sessions`, `tools`, `memories`, `facts` and `skills` tell the names that may
-    stand there now, `settings` the values of a setting; they must not wait for anything.
+    `slots`, `deleted` (slots), `models`, `sessions`, `tools`, `memories`, `facts` and `skills` tell
+    the names that may stand there now, `settings` the values of a setting; they must not wait for
+    anything.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Completer:
         tools: Names = tuple,
         memories: Names = tuple,
         facts: Names = tuple,
+        deleted: Names = tuple,
         skills: Names = tuple,
         settings: Callable[[str], Sequence[str]] = lambda _: (),
     ) -> None:
@@ -64,6 +66,7 @@ class Completer:
         self._settings = settings
         self._names: dict[Completes, Names] = {
             "slot": slots,
+            "deleted": deleted,
             "model": models,
             "session": sessions,
             "tool": tools,

@@ -33,6 +33,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "slot switch": ("%slot switch option-b",),
     "slot delete": ("%slot delete what-if",),
+    "slot restore": ("%slot restore what-if",),
     "slot mode": ("%slot mode readonly", "%slot mode option-b focused 6"),
     "slot rename": ("%slot rename what-if plan",),
     "slot bridge": (

@@ -23,6 +23,11 @@ class KnownNames:
         """Name the slots; none while the session isn't open."""
         return self._seat.slot_names()
 
+    def deleted(self) -> tuple[str, ...]:
+        """Name the deleted slots that can come back; none while the session isn't open."""
+        session = self._seat.opened
+        return tuple(session.deleted_slots()) if session else ()
+
     def tools(self) -> tuple[str, ...]:
         """Name the tools there are; none while the session isn't open."""
         session = self._seat.opened

@@ -213,6 +213,7 @@ class AgentMagics(Magics):
         known = KnownNames(self.seat)
         self._matcher = Completer(
             slots=known.slots,
+            deleted=known.deleted,
             models=known.models,
             sessions=known.sessions,
             tools=known.tools,

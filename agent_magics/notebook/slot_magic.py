@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
-from agent_magics.core.errors import InputValidation
+from agent_magics.core.errors import InputValidation, SlotAlreadyExists
 from agent_magics.core.slots import (
     DEFAULT_SLOT,
     DeriveStrategy,
@@ -20,6 +20,7 @@ from agent_magics.core.slots import (
     SlotMode,
     mode_label,
 )
+from agent_magics.core.wording import near
 from agent_magics.notebook import catalogue
 from agent_magics.notebook.arguments import Given, first_word, is_number, unknown
 from agent_magics.notebook.compare_magic import compare_slots
@@ -110,7 +111,24 @@ def _switch(seat: Seat, given: Given) -> None:
 def _delete(seat: Seat, given: Given) -> None:
     session, name = seat.session(), given.words[0]
     seat.bridge.run(lambda: session.delete_slot(name))
-    say(f"{name} is deleted, its log is kept; now in {session.current_slot}")
+    say(
+        f"{name} is deleted, its log is kept; now in {session.current_slot}"
+        f" · %slot restore {name} brings it back"
+    )
+
+
+def _restore(seat: Seat, given: Given) -> None:
+    session, name = seat.session(), given.words[0]
+    deleted = session.deleted_slots()
+    if name not in deleted:
+        if _found(session, name):
+            raise SlotAlreadyExists(name)
+        names = f" Deleted: {', '.join(deleted)}." if deleted else ""
+        raise InputValidation(
+            f'No deleted slot is called "{name}".{near(name, tuple(deleted))}{names}'
+        )
+    seat.bridge.run(lambda: session.restore_slot(deleted[name]))
+    say(f"{name} is back · %slot switch {name} goes there")
 
 
 def _rename(seat: Seat, given: Given) -> None:
@@ -240,6 +258,7 @@ _COMMANDS: dict[str, Command] = {
     catalogue.SLOT_DERIVE.name: _derive,
     catalogue.SLOT_SWITCH.name: _switch,
     catalogue.SLOT_DELETE.name: _delete,
+    catalogue.SLOT_RESTORE.name: _restore,
     catalogue.SLOT_RENAME.name: _rename,
     catalogue.SLOT_MODE.name: _mode,
     catalogue.SLOT_BRIDGE.name: _bridge,

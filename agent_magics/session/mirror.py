@@ -22,6 +22,7 @@ from agent_magics.core.events import (
     MemorySet,
     Metadata,
     Rewind,
+    SlotChanged,
     Usage,
 )
 from agent_magics.core.money import Spent
@@ -82,6 +83,17 @@ class Mirror:
     def living(self) -> dict[str, Slot]:
         """The slots that aren't deleted, by id, in the order they were made."""
         return {slot.slot_id: slot for slot in self.slots.values() if not slot.deleted}
+
+    @property
+    def restorable(self) -> dict[str, str]:
+        """The uids of deleted slots whose names are free, by name: of each the newest deleted."""
+        living, found = self.living, dict[str, str]()
+        for event in self.events:
+            slot = self.slots.get(event.slot_uid or "")
+            is_delete = isinstance(event.payload, SlotChanged) and event.payload.action == "deleted"
+            if is_delete and slot and slot.deleted and slot.slot_id not in living:
+                found[slot.slot_id] = slot.uid
+        return found
 
     def slot(self, slot_id: str | None) -> Slot:
         """Find a slot by id (None: the current one) or raise `SlotNotFound`."""

@@ -79,6 +79,10 @@ class SessionView:
         """Describe the slots, oldest first (S8)."""
         return self._read(lambda: self._desk.listing.metas(self._desk.running_ids()))
 
+    def deleted_slots(self) -> dict[str, str]:
+        """Give the uids of the deleted slots that `restore_slot` can bring back, by name."""
+        return self._read(lambda: self._desk.mirror.restorable)
+
     def slot_config(self, slot: str | None = None) -> SlotConfig:
         """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""
         return self._read(lambda: self._desk.mirror.slot(slot).config)

@@ -27,6 +27,7 @@ def completer() -> Completer:
         tools=lambda: TOOLS,
         facts=lambda: ("goal", "schema"),
         skills=lambda: SKILLS,
+        deleted=lambda: ("gone", "lost"),
         settings=lambda name: ('"rewind"', '"append"') if name == "rerun" else ("True", "False"),
     )
 
@@ -42,6 +43,7 @@ def texts(completer: Completer, line: str) -> list[str]:
         ("%slot sw", ["switch"]),
         ("%slot switch o", ["option-a", "option-b"]),
         ("%slot delete def", ["default"]),
+        ("%slot restore g", ["gone"]),
         ("%slot derive x --from op", ["option-a", "option-b"]),
         ("%slot new x --sw", ["--switch"]),
         ("%slot mode rea", ["readonly"]),

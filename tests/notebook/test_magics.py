@@ -224,6 +224,25 @@ def test_slots_are_renamed_set_and_deleted(notebook: Notebook) -> None:
     assert [slot.slot_id for slot in notebook.session.list_slots()] == ["default"]
 
 
+@pytest.mark.req("N4", "S7", "N10")
+def test_a_deleted_slot_is_restored(notebook: Notebook) -> None:
+    """The newest of that name, with its turns; what is no deleted slot is told."""
+    for prompt in ("older", "newer"):
+        notebook.run("%slot new a --switch")
+        notebook.run(f"%agent {prompt}")
+        said = notebook.run("%slot delete a")
+    assert said.endswith("now in default · %slot restore a brings it back\n")
+    assert "Did you mean a? Deleted: a.\n" in notebook.run("%slot restore aa", fails=True)
+    assert notebook.run("%slot restore a") == "a is back · %slot switch a goes there\n"
+    assert notebook.view("a")[0] == "newer"
+    assert "There is already a slot" in notebook.run("%slot restore a", fails=True)
+    assert notebook.session.deleted_slots() == {}
+    notebook.run("%slot rename a b")
+    notebook.run("%slot restore a")
+    assert notebook.view("a")[0] == "older"
+    assert 'called "c".\n' in notebook.run("%slot restore c", fails=True)
+
+
 @pytest.mark.req("N6", "W2")
 def test_context_names_the_parts(notebook: Notebook) -> None:
     """`%context` shows tokens by part, `--full` the request itself."""
