@@ -306,6 +306,10 @@ def _is_spec(rest: str) -> bool:
 
 
 def _variable(name: str | None) -> str | None:
-    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+    if name is not None and keyword.iskeyword(name):
+        raise UsageError(
+            f"--out {name!r} is no name for a variable: it is a keyword of Python; take another."
+        )
+    if name is not None and not name.isidentifier():
         raise UsageError(f"--out {name!r} is no name for a variable; write letters and digits.")
     return name

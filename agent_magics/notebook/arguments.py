@@ -147,7 +147,7 @@ def parse(command: Command, line: str) -> Given:
     if command.takes_text:
         return Given(command=command, options=options, repeated=repeated, text=rest)
     words += list(_tokens(rest))
-    _check_words(command, words)
+    _check_words(command, words, line)
     return Given(command=command, options=options, words=tuple(words))
 
 
@@ -250,7 +250,7 @@ def _find(command: Command, flag: str) -> Option:
     raise unknown(f"%{command.name} has no option", flag, known, "Options")
 
 
-def _check_words(command: Command, words: Sequence[str]) -> None:
+def _check_words(command: Command, words: Sequence[str], line: str) -> None:
     least = len(command.words) - command.optional
     if len(words) < least:
         if command.form:
@@ -259,7 +259,18 @@ def _check_words(command: Command, words: Sequence[str]) -> None:
         raise UsageError(f"%{command.name} needs {missing}: %{command.usage}")
     if len(words) > len(command.words) and not command.repeats:
         extra = words[len(command.words)]
+        _check_no_value(command, extra, line)
         raise UsageError(f"%{command.name} can't use {extra!r}: %{command.usage}")
+
+
+def _check_no_value(command: Command, extra: str, line: str) -> None:
+    """Raise `UsageError` where a word was meant as the number that an option can do without."""
+    for option in command.options:
+        if option.is_number and f"{option.flag} {extra}" in " ".join(line.split()):
+            raise UsageError(
+                f"{option.flag} of %{command.name} takes a whole number above 0,"
+                f" not {_cut(extra)!r}."
+            )
 
 
 def _tokens(rest: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import base64
 import builtins
 import mimetypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -44,15 +44,15 @@ def _attachment(
     shell: InteractiveShell, wanted: str, names: dict[str, Any], share: Share
 ) -> ContentBlock:
     path = _at_home(wanted)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # no path at all: too long, or with a NUL
-        is_file = False
-    if is_file:
+    if _holds(path.is_file):
         return _of_file(path, wanted)
     code = compiled(wanted)
     root = _ROOT.match(wanted)
     is_value = code is not None and (root is None or root.group() in {*names, *dir(builtins)})
+    if not is_value and _holds(path.is_dir):
+        raise InputValidation(
+            f'--attach "{wanted}" is a folder; name a file in it. Nothing was sent.'
+        )
     if not is_value and _LIKE_A_PATH.search(wanted):
         raise InputValidation(
             f'--attach "{wanted}": there is no such file, looked for from {Path.cwd().name}/.'
@@ -64,6 +64,13 @@ def _attachment(
         )
     value = evaluated(code, wanted, names, named=f'--attach "{wanted}"')
     return _of_value(shell, wanted, value, share)
+
+
+def _holds(is_there: Callable[[], bool]) -> bool:
+    try:
+        return is_there()
+    except (OSError, ValueError):  # no path at all: too long, or with a NUL
+        return False
 
 
 def _near(path: Path) -> str:

@@ -142,7 +142,8 @@ def _mode(seat: Seat, given: Given) -> None:
     session = seat.session()
     words = list(given.words)
     name = words.pop(0) if words[0] not in MODES else session.current_slot
-    if not words and get_close_matches(name, MODES):
+    is_slot = _found(session, name) is not None
+    if not (words and is_slot) and get_close_matches(name, MODES):
         raise unknown("There is no mode", name, MODES, "Modes")
     mode = _read_mode(words)
     seat.bridge.run(lambda: session.configure_slot(name, mode=mode))

@@ -87,6 +87,7 @@ def test_a_system_prompt_takes_figures_as_text(notebook: Notebook) -> None:
         ("api_key", "called like a secret"),
         ("data.bin", "nor UTF-8 text"),
         ("big.txt", "1,000,000 of text are allowed"),
+        ("figures", "is a folder; name a file in it"),
     ],
     ids=[
         "no file",
@@ -98,6 +99,7 @@ def test_a_system_prompt_takes_figures_as_text(notebook: Notebook) -> None:
         "secret",
         "binary",
         "too large",
+        "folder",
     ],
 )
 def test_what_can_not_go_along_stops_the_prompt(
@@ -109,6 +111,7 @@ def test_what_can_not_go_along_stops_the_prompt(
 ) -> None:
     """One sentence, and nothing is sent."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "figures").mkdir()
     (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00\x80")
     (tmp_path / "big.txt").write_bytes(b"a" * 1_000_001)
     notebook.shell.user_ns.update(prices=[1], api_key="k-1")

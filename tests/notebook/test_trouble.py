@@ -37,7 +37,17 @@ SETUP = ("%slot new notes --readonly", "%slot new draft", "%agent hello")
         ("%agent model embedded:xyz", 'There is no embedded model "xyz"'),
         ("%agent --slt a hi", "no option '--slt'. Did you mean --slot?"),
         ("%agent --out 2x hi", "--out '2x' is no name for a variable"),
-        ("%agent --out class hi", "--out 'class' is no name for a variable"),
+        (
+            "%agent --out class hi",
+            "--out 'class' is no name for a variable: it is a keyword",
+        ),
+        ("%agent --attach . hi", '--attach "." is a folder; name a file in it. Nothing was sent.'),
+        (
+            "%slot new x --focused abc",
+            "takes a whole number above 0, not 'abc'",
+        ),
+        ("%slot new x --focused 6 y", "%slot new can't use 'y': %slot new NAME"),
+        ("%slot mode focus 6", "There is no mode 'focus'. Did you mean focused?"),
         ("# why\n%%agent\nhi", "%%agent must stand on the first line of its cell"),
         ("%slot swich x", "%slot has no command 'swich'. Did you mean switch?"),
         ("%slot draft", "Did you mean %slot switch draft?"),
