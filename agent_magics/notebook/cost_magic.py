@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 HEAD = ("slot", "model", "for", "requests", "input", "cached", "output", "cost")
 _NUMBERS_FROM = HEAD.index("requests")
-_PURPOSES = {"turn": "", "memory": "memories"}
+_FOR = HEAD.index("for")
+_PURPOSES = {"turn": "turns", "memory": "memories"}
 
 Row = tuple[str, ...]
 
@@ -40,12 +41,16 @@ def run_cost(seat: Seat, given: Given) -> pd.DataFrame | None:
 
 
 def cost_rows(spending: Sequence[Spending]) -> list[Row]:
-    """Write a row each, and their sum where there are several; cells as in `HEAD`."""
+    """Write a row each, and their sum where there are several; cells as in `HEAD`.
+
+    What they were for is only said where it isn't the same for all: turns.
+    """
+    is_mixed = any(each.purpose != "turn" for each in spending)
     rows = [
         (
             _slot(each),
             shown_model(each.model),
-            _PURPOSES.get(each.purpose, each.purpose),
+            _PURPOSES.get(each.purpose, each.purpose) if is_mixed else "",
             *_numbers(each.spent),
         )
         for each in spending
@@ -64,11 +69,15 @@ def cost_text(rows: Sequence[Row], *, width: int | None = None) -> str:
     Where that is wider than `width`, columns in which nothing stands are left out.
     """
     table = [HEAD, *rows]
-    every = range(len(HEAD))
-    text = _table(table, every)
+    text = _table(table, _said(rows))
     if width is None or len(text.partition("\n")[0]) <= width:
         return text
-    return _table(table, [at for at in every if any(row[at] for row in rows)])
+    return _table(table, [at for at in range(len(HEAD)) if any(row[at] for row in rows)])
+
+
+def _said(rows: Sequence[Row]) -> list[int]:
+    """Give the columns to show; "for" is left out where it says nothing."""
+    return [at for at in range(len(HEAD)) if at != _FOR or any(row[at] for row in rows)]
 
 
 def _table(table: Sequence[Row], kept: Sequence[int]) -> str:
@@ -84,7 +93,12 @@ def _table(table: Sequence[Row], kept: Sequence[int]) -> str:
 
 def cost_html(rows: Sequence[Row]) -> str:
     """Make a table that needs no script and no style sheet."""
-    return html_table(rows, head=HEAD, numbers=range(_NUMBERS_FROM, len(HEAD)))
+    kept = _said(rows)
+    return html_table(
+        [[row[at] for at in kept] for row in rows],
+        head=[HEAD[at] for at in kept],
+        numbers=range(kept.index(_NUMBERS_FROM), len(kept)),
+    )
 
 
 def _slot(each: Spending) -> str:

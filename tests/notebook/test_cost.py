@@ -70,10 +70,10 @@ def test_a_sum_keeps_what_is_not_known_apart() -> None:
     """A price that isn't known is never 0; deleted slots and replays are told."""
     rows = cost_rows(CHURN)
     assert rows == [
-        ("default", "openai:m", "", "12", "1,240,000", "71 %", "88,000", "$3.10"),
+        ("default", "openai:m", "turns", "12", "1,240,000", "71 %", "88,000", "$3.10"),
         ("default", "openai:m", "compaction", "1", "90,000", "", "900", "$0.024"),
-        ("option-a (deleted)", "ollama:llama", "", "3 (1 not counted)", *UNPRICED),
-        ("option-b", "openai:m", "", "4 replayed", "", "", "", ""),
+        ("option-a (deleted)", "ollama:llama", "turns", "3 (1 not counted)", *UNPRICED),
+        ("option-b", "openai:m", "turns", "4 replayed", "", "", "", ""),
         ("(session)", "x:y", "memories", "2 not counted", *UNCOUNTED),
         ("all", "", "", "18 + 4 replayed (3 not counted)", *SUM),
     ]
@@ -90,7 +90,7 @@ def test_a_sum_keeps_what_is_not_known_apart() -> None:
     ]
     assert text[1].index("12") == text[2].index(" 1 ")  # right-aligned
     assert html.count("<tr>") == len(rows) + 1
-    narrow = cost_text([row for row in rows if not row[2] and not row[5]], width=79)
+    narrow = cost_text(cost_rows([CHURN[2], CHURN[3]]), width=72)
     assert narrow.splitlines()[0].split() == [
         "slot",
         "model",
@@ -100,6 +100,16 @@ def test_a_sum_keeps_what_is_not_known_apart() -> None:
         "cost",
     ]
     assert "<script>" not in cost_html([("<script>",) * len(rows[0])])
+
+
+@pytest.mark.req("N6")
+def test_what_all_was_for_is_not_said() -> None:
+    """Turns only: no column "for", as text and as HTML; its numbers stay to the right."""
+    turns = cost_rows([CHURN[0], CHURN[3]])
+    assert " for " not in cost_text(turns)
+    assert ">for<" not in cost_html(turns)
+    assert ">for<" in cost_html(cost_rows(CHURN))
+    assert 'right">requests<' in cost_html(turns)
 
 
 @pytest.mark.req("N13")
@@ -133,6 +143,7 @@ def test_cost_tells_what_each_slot_spent(priced: Notebook) -> None:
     priced.run("%slot delete option")
     lines = [line.split() for line in priced.run("%cost").splitlines()]
     model = "scripted:script.yaml"
+    assert lines[0] == ["slot", "model", "requests", "input", "cached", "output", "cost"]
     assert lines[1:] == [
         ["default", model, "1", "1,000,000", "50", "%", "1,000", "$1.01"],
         ["option", "(deleted)", model, "2", "2,000,000", "50", "%", "2,000", "$2.02"],
