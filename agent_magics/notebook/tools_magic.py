@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
 Command = Callable[[Seat, Given], None]
+AT_ONCE = "runs at once"
 _WHEN: dict[ApprovalPolicy, str] = {
     "ask": "asks first",
-    "auto": "runs",
+    "auto": AT_ONCE,
     "never": "is refused",
 }
-HEAD = ("tool", "from", "does", "a call")
+HEAD = ("tool", "from", "a call")
 _OURS = "agent_magics."
 _KERNEL = "agent_magics.notebook.kernel_tools."
 
@@ -37,12 +38,7 @@ class ToolState(Value):
 
     name: str
     source: str
-    is_mutating: bool
     when: str
-
-    @property
-    def does(self) -> str:
-        return "changes things" if self.is_mutating else "reads"
 
 
 def run_tools(seat: Seat, given: Given) -> None:
@@ -79,7 +75,6 @@ def _show(seat: Seat, given: Given) -> None:
         ToolState(
             name=tool.name,
             source=_source(seat, tool),
-            is_mutating=tool.is_mutating,
             when=_when(session, slot, tool) if _is_in(allowed, tool) else "not offered here",
         )
         for tool in session.tools(slot)
@@ -93,7 +88,8 @@ def _approve(policy: ApprovalPolicy) -> Command:
         name = given.words[0]
         if name != EVERY_TOOL and not _found(seat, session, slot, name).is_mutating:
             raise UsageError(
-                f"{name} changes nothing, so it never asks; %tools only NAME… takes others away."
+                f"{name} runs at once and never asks: it isn't marked as changing things;"
+                " %tools only NAME… takes others away."
             )
         approval = {**session.slot_config(slot).approval, name: policy}
         if name == EVERY_TOOL:
@@ -190,10 +186,10 @@ def _found(seat: Seat, session: Session, slot: str, name: str) -> Tool:
 
 def _when(session: Session, slot: str, tool: Tool) -> str:
     if not tool.is_mutating:
-        return "runs"
+        return AT_ONCE
     policy = session.approval(tool.name, slot)
     if policy == "ask" and session.is_always_allowed(tool.name):
-        return "runs (always)"
+        return f"{AT_ONCE} (always)"
     return _WHEN[policy]
 
 
@@ -218,8 +214,8 @@ def _source(seat: Seat, tool: Tool) -> str:
     return "session" if room == "memory_tools" else room.removesuffix("_tools")
 
 
-def _cells(tool: ToolState) -> tuple[str, str, str, str]:
-    return tool.name, tool.source, tool.does, tool.when
+def _cells(tool: ToolState) -> tuple[str, str, str]:
+    return tool.name, tool.source, tool.when
 
 
 def _head(slot: str, tools: Sequence[ToolState]) -> str:

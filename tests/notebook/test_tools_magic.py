@@ -17,8 +17,8 @@ from agent_magics.notebook.tools_magic import ToolState, tools_html, tools_text
 from tests.notebook.conftest import Notebook
 from tests.tools.mcp_servers import tiny
 
-LOOK = ToolState(name="look", source="notebook", is_mutating=False, when="runs")
-WIPE = ToolState(name="wipe<b>", source="mcp:files", is_mutating=True, when="asks first")
+LOOK = ToolState(name="look", source="notebook", when="runs at once")
+WIPE = ToolState(name="wipe<b>", source="mcp:files", when="asks first")
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def here(
 
 
 def test_the_list_as_text() -> None:
-    """One tool a line: where it is from, what it does, what happens to a call; then notes."""
+    """One tool a line: where it is from, what happens to a call; then notes."""
     assert tools_text("default", [LOOK, WIPE], ["MCP servers: files ready"]).splitlines() == [
         "default · 2 tools",
-        "  tool     from       does            a call",
-        "  look     notebook   reads           runs",
-        "  wipe<b>  mcp:files  changes things  asks first",
+        "  tool     from       a call",
+        "  look     notebook   runs at once",
+        "  wipe<b>  mcp:files  asks first",
         "MCP servers: files ready",
     ]
     assert tools_text("default", []) == "default · 0 tools"
@@ -58,7 +58,7 @@ def test_the_list_as_text() -> None:
 def test_the_list_as_html_escapes_what_servers_say() -> None:
     """A name of a server's making is text."""
     made = tools_html("default", [LOOK, WIPE], ["<i>note</i>"])
-    for cell in ("look", "notebook", "reads", "runs"):
+    for cell in ("look", "notebook", "runs at once", "asks first"):
         assert f">{cell}</td>" in made
     assert "wipe&lt;b&gt;" in made
     assert "&lt;i&gt;note&lt;/i&gt;" in made
@@ -69,11 +69,11 @@ def test_the_tools_of_a_slot_are_listed_and_chosen(notebook: Notebook) -> None:
     """`only`, `none` and `all` hold for the slot, and the model is sent those."""
     notebook.shell.user_ns["look"] = tool(name="look")(lambda: "seen")
     said = notebook.run("%tools")
-    assert "  look                notebook  reads           runs\n" in said
-    assert "  run_python          kernel    changes things  asks first\n" in said
+    assert "  look                notebook  runs at once\n" in said
+    assert "  run_python          kernel    asks first\n" in said
     assert "default offers look" in notebook.run("%tools only look look")
     said = notebook.run("%tools")
-    assert "  session_memory_set  session   reads           not offered here\n" in said
+    assert "  session_memory_set  session   not offered here\n" in said
     notebook.run("%agent hello")
     assert [each.name for each in notebook.session.next_request().request.tools] == ["look"]
     notebook.run("%slot new other")
@@ -85,12 +85,12 @@ def test_the_tools_of_a_slot_are_listed_and_chosen(notebook: Notebook) -> None:
 
 @pytest.mark.req("N6")
 def test_a_wrong_name_is_one_line(notebook: Notebook) -> None:
-    """It names what is near; a tool that only reads has nothing to approve."""
+    """It names what is near; a tool that never asks has nothing to approve."""
     notebook.shell.user_ns["look"] = tool(name="look")(lambda: "seen")
     said = notebook.run("%tools only loook", fails=True)
     assert said.startswith("UsageError: There is no tool 'loook'. Did you mean look?")
     said = notebook.run("%tools never look", fails=True)
-    assert said.startswith("UsageError: look changes nothing, so it never asks;")
+    assert said.startswith("UsageError: look runs at once and never asks: it isn't marked as")
     assert "needs more: %tools only NAME…" in notebook.run("%tools only", fails=True)
 
 
@@ -113,14 +113,14 @@ def test_a_folders_servers_start_when_they_are_trusted(
     assert ".mcp.json is trusted as it stands" in notebook.run("%tools trust")
     assert "was trusted already" in notebook.run("%tools trust")
     said = notebook.run("%tools")
-    assert re.search(r"tiny__echo +mcp:tiny +changes things +asks first\n", said)
+    assert re.search(r"tiny__echo +mcp:tiny +asks first\n", said)
     assert "MCP servers: tiny ready" in said
     assert mark.exists()
 
     notebook.run("%agent try it")  # nobody is here to be asked
     refused = [e.payload for e in notebook.session.history() if isinstance(e.payload, ToolAnswered)]
     assert "needs a person's approval" in refused[0].output.content
-    assert "tiny__echo runs in default" in notebook.run("%tools allow tiny__echo")
+    assert "tiny__echo runs at once in default" in notebook.run("%tools allow tiny__echo")
     assert notebook.session.approval("tiny__echo") == "auto"
     assert "tiny__echo(1) ✓" in notebook.run("%agent use it")
     assert "is refused" in notebook.run("%tools never *")
