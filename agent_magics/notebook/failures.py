@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -12,6 +11,7 @@ from IPython.core.interactiveshell import ExecutionResult
 
 from agent_magics.core.messages import Value
 from agent_magics.notebook.bridge import FailedCell, StoppedCell
+from agent_magics.notebook.frames import traceback_text
 from agent_magics.notebook.markdown import fenced
 from agent_magics.notebook.sharing import scrubbed
 
@@ -66,11 +66,9 @@ class Failures:
 
 
 def _traceback_of(error: BaseException) -> str:
-    """Write the traceback from the cell on; IPython's own frames say nothing."""
+    """Write the traceback from the cell on; frames of IPython and of libraries say nothing."""
     try:
-        return "".join(
-            traceback.format_exception(type(error), error, _from_cell(error.__traceback__))
-        ).rstrip()
+        return traceback_text(error, _from_cell(error.__traceback__))
     except Exception:  # noqa: BLE001 - a foreign exception's own code writes its text
         return type(error).__name__
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
+from agent_magics.notebook.frames import traceback_text
 from tests.notebook.conftest import Notebook
 
 
@@ -23,6 +25,49 @@ def test_fix_sends_the_cell_and_its_traceback(notebook: Notebook) -> None:
     assert "in half" in prompt
     assert "other cell" not in prompt
     assert "interactiveshell" not in prompt
+
+
+@pytest.mark.req("N3")
+def test_fix_sends_no_frame_of_a_library(notebook: Notebook) -> None:
+    """A line counts them, in a cause too; functions that a library calls are the person's own."""
+    notebook.run("import pandas as pd\ndf = pd.DataFrame({'a': [1]})\ndf['b']", fails=True)
+    notebook.run("%agent fix")
+    prompt = notebook.view()[0]
+    assert "site-packages" not in prompt
+    assert prompt.count(" in pandas]\n") == 2
+    assert prompt.count("KeyError: 'b'") == 2
+    assert "df['b']\n" in prompt.partition("Traceback")[2]
+    notebook.run("def half(n):\n    return n / 0\npd.Series([1]).apply(half)", fails=True)
+    notebook.run("%agent fix")
+    assert " in pandas]\n" in notebook.view()[2]
+    assert ", in half\n" in notebook.view()[2]
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("failing", "mark"),
+    [
+        ("import json; json.loads('{')", "frames in Python]\njson.decoder.JSONDecodeError: "),
+        ("raise ExceptionGroup('both', [loads(), loads()])", " frames in Python]\n"),
+    ],
+)
+def test_frames_of_python_itself_are_cut(failing: str, mark: str) -> None:
+    """Those of the standard library, inside a group as well."""
+
+    def loads() -> Exception:
+        try:
+            json.loads("{")
+        except ValueError as error:
+            return error
+        raise AssertionError
+
+    try:
+        exec(failing, {"loads": loads})
+    except Exception as error:  # noqa: BLE001
+        said = traceback_text(error, error.__traceback__)
+    assert mark in said
+    assert "decoder.py" not in said
+    assert "<string>" in said
 
 
 @pytest.mark.req("N3", "N8")
