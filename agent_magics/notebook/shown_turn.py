@@ -28,12 +28,12 @@ class TurnView:
     """
 
     def __init__(self, turn: RunningTurn) -> None:
+        self._seat = seat_of(get_ipython())
         if not callable(getattr(turn, "events", None)):
             raise InputValidation(
                 f"{turn!r:.60} is no turn; await session.send_message(...) gives one."
             )
         self._turn = turn
-        self._seat = seat_of(get_ipython())
 
     def __repr__(self) -> str:
         state = "ended" if self._turn.is_done else "running"

@@ -211,3 +211,12 @@ def test_a_turn_needs_the_extension_to_be_shown(shell: Any) -> None:
 
     with pytest.raises(agent_magics.AgentError, match="load_ext agent_magics"):
         agent_magics.TurnView(object())  # type: ignore[arg-type]
+
+
+@pytest.mark.req("W4")
+def test_what_is_no_turn_is_told(notebook: Notebook) -> None:
+    """In a sentence that says where a turn comes from."""
+    import agent_magics
+
+    with pytest.raises(agent_magics.AgentError, match="'x' is no turn; await session.send"):
+        agent_magics.TurnView("x")  # type: ignore[arg-type]
