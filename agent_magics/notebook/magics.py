@@ -41,7 +41,7 @@ from agent_magics.notebook.memory_magic import run_memory
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.setting_checks import CHECKED, fault_in, fault_of
+from agent_magics.notebook.setting_checks import CHECKED, fault_of, taken_at_loading, taken_in
 from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
@@ -197,7 +197,8 @@ class AgentMagics(Magics):
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
-        self._good: dict[str, Any] = {}  # the last value of each setting that could be used
+        for sentence in taken_at_loading(shell.config, type(self).class_traits(config=True)):
+            complain(sentence)
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
         self.bridge = Bridge(shell)
@@ -234,22 +235,16 @@ class AgentMagics(Magics):
 
     @traitlets.validate(*CHECKED)
     def _checked(self, proposal: dict[str, Any]) -> Any:
-        """Keep what was set before where a value can't be used; IPython would log an exception."""
-        trait, value = proposal["trait"], proposal["value"]
-        fault = fault_of(trait.name, value)
+        fault = fault_of(proposal["trait"].name, proposal["value"])
         if fault is not None:
-            complain(fault)
-            return self._good.get(trait.name, trait.default())  # while IPython sets, ours is new
-        self._good[trait.name] = value
-        return value
+            raise traitlets.TraitError(fault)
+        return proposal["value"]
 
     def update_config(self, config: Config) -> None:
         """Take what `%config` says, or say in one sentence why not; IPython would log an error."""
-        fault = fault_in(self, config.get(type(self).__name__, {}))
-        if fault is None:
-            super().update_config(config)
-        else:
-            complain(fault)
+        for sentence in taken_in(config, self):
+            complain(sentence)
+        super().update_config(config)
 
     def attach(self) -> None:
         """Take part in the shell: magics, input transformer, completion."""

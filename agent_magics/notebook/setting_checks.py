@@ -2,43 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
-from traitlets import HasTraits, TraitError
-from traitlets.config.loader import LazyConfigValue
+import traitlets
+from traitlets.config import Config
+from traitlets.config.loader import DeferredConfig, LazyConfigValue
 
 from agent_magics.core.config import read_models
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
 from agent_magics.core.wording import near
 
+SECTION = "AgentMagics"
+Traits = dict[str, Any]  # traitlets' own types don't tell what a trait can do
+_NOBODY = traitlets.HasTraits()  # whom a value is tried on
+
 
 def fault_of(name: str, value: Any) -> str | None:
-    """Say in a sentence why a setting can't have a value; None where it can."""
+    """Say what is wrong with a value of the kind that a setting takes; None: nothing."""
     try:
         _CHECKS[name](value)
     except InputValidation as error:
-        return f"AgentMagics.{name} stays as it was: {error.message}"
+        return error.message
     return None
 
 
-def fault_in(settings: HasTraits, given: Mapping[str, Any]) -> str | None:
-    """Say which of the names or values that `%config` gives can't be; None where all can."""
-    traits: dict[str, Any] = settings.traits(config=True)  # `validate` isn't in their stubs
-    for name, value in given.items():
-        trait = traits.get(name)
-        if trait is None:
-            meant = near(name, sorted(traits))
-            return f"There is no setting AgentMagics.{name}.{meant} %config AgentMagics lists them."
-        if isinstance(value, LazyConfigValue) or (value is None and trait.allow_none):
-            continue
-        try:
-            trait.validate(settings, value)
-        except TraitError:
-            kinds = f"{trait.info()}{' or None' if trait.allow_none else ''}"
-            return f"AgentMagics.{name} stays as it was: {value!r} can't be used; give {kinds}."
-    return None
+def taken_in(config: Config, settings: traitlets.HasTraits) -> list[str]:
+    """Take what can't be used out of what `%config` gives; say of each why, in a sentence.
+
+    IPython gives the same `config` to whatever it keeps settings in: left there, such a value
+    would be read again when the extension is loaded the next time.
+    """
+    traits: Traits = settings.traits(config=True)  # `validate` isn't in their stubs
+    now = {name: getattr(settings, name) for name in traits}
+    return [
+        why if name not in traits else f"{SECTION}.{name} stays as it was: {why}"
+        for name, why in _taken_out(config, traits, now)
+    ]
+
+
+def taken_at_loading(config: Config, traits: Traits) -> list[str]:
+    """Take what can't be used out of the settings that are there at loading; as `taken_in`."""
+    defaults = {name: trait.default() for name, trait in traits.items()}
+    return [
+        why if name not in traits else f"{SECTION}.{name} has its default: {why}"
+        for name, why in _taken_out(config, traits, defaults)
+    ]
+
+
+def _taken_out(config: Config, traits: Traits, now: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if SECTION not in config:
+        return
+    section = config[SECTION]
+    for name in list(section):
+        why = _unknown(name, traits) or _why_not(section[name], traits[name], now[name])
+        if why is not None:
+            del section[name]
+            yield name, why
+
+
+def _unknown(name: str, traits: Traits) -> str | None:
+    if name in traits:
+        return None
+    meant = near(name, sorted(traits))
+    return f"There is no setting {SECTION}.{name}.{meant} %config {SECTION} lists them."
+
+
+def _why_not(given: Any, trait: Any, now: Any) -> str | None:
+    """Say why a setting can't have what is given; None where it can."""
+    value = _value_of(given, trait, now)
+    if value is None and trait.allow_none:
+        return None
+    try:
+        trait.validate(_NOBODY, value)
+    except traitlets.TraitError:
+        kinds = f"{trait.info()}{' or None' if trait.allow_none else ''}"
+        return f"{value!r} can't be used; give {kinds}."
+    return fault_of(trait.name, value) if trait.name in _CHECKS else None
+
+
+def _value_of(given: Any, trait: Any, now: Any) -> Any:
+    """Give what traitlets will make of what is given: a text of a command line, or an addition."""
+    match given:
+        case LazyConfigValue():
+            return deepcopy(given).get_value(now)  # it keeps what it is asked for first
+        case DeferredConfig():
+            return given.get_value(trait)
+        case _:
+            return given
 
 
 def _at_least(least: int) -> Callable[[int | None], None]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from traitlets.config import Config
+from traitlets.config.loader import DeferredConfigString
 
 from tests.notebook.conftest import Notebook
 
@@ -73,3 +77,73 @@ def test_values_that_can_be_used_are_taken(notebook: Notebook) -> None:
         "max_cost_per_turn = ''",
     ):
         assert notebook.run(f"%config AgentMagics.{line}") == ""
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize("line", ["rerun = 'foo'", "memory = 'maybe'", "context_limit = -1"])
+@pytest.mark.parametrize("again", ["%reload_ext", "%unload_ext agent_magics\n%load_ext"])
+def test_what_was_refused_is_gone_at_the_next_loading(
+    notebook: Notebook, line: str, again: str
+) -> None:
+    """IPython keeps no value that we refused; what was set before is still set."""
+    notebook.run("%config AgentMagics.files = ['data']")
+    assert "stays as it was" in notebook.run(f"%config AgentMagics.{line}")
+    said = notebook.run(f"{again} agent_magics")
+    assert said.startswith("agent_magics · ")
+    assert said.count("\n") == 1
+    assert "['data']" in notebook.run("%config AgentMagics.files")
+    assert "answer 1" in notebook.run("%agent hello")
+
+
+@pytest.mark.req("N10")
+def test_a_value_before_a_refused_one_lasts_over_a_loading(notebook: Notebook) -> None:
+    """The refused one takes its place nowhere."""
+    notebook.run("%config AgentMagics.rerun = 'append'")
+    notebook.run("%config AgentMagics.rerun = 'foo'")
+    notebook.run("%reload_ext agent_magics")
+    assert "'append'" in notebook.run("%config AgentMagics.rerun")
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("rerun", "foo", "AgentMagics.rerun has its default: 'foo' can't be used; "),
+        ("context_limit", -1, "AgentMagics.context_limit has its default: -1 tokens can't be used"),
+        ("modle", "x", "There is no setting AgentMagics.modle. Did you mean model? %config Agent"),
+        ("context_limit", DeferredConfigString("many"), "context_limit has its default: 'many' "),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_breaks_no_loading(
+    shell: Any,
+    script: object,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: Any,
+    says: str,
+) -> None:
+    """One sentence says what is wrong, the default holds, and what can be used is used."""
+    shell.update_config(Config({"AgentMagics": {name: value, "share": "names"}}))
+    made = Notebook(shell, capsys, monkeypatch)
+    said = made.run("%load_ext agent_magics")
+    assert says in said
+    assert said.count("\n") == 2
+    assert "'rewind'" in made.run("%config AgentMagics.rerun")
+    assert "'names'" in made.run("%config AgentMagics.share")
+    assert "answer 1" in made.run("%agent hello")
+    made.run("%unload_ext agent_magics")
+
+
+@pytest.mark.req("N10")
+def test_additions_in_a_configuration_are_kept(
+    shell: Any, script: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`c.AgentMagics.files.append("data")`, as a configuration file writes it."""
+    config = Config()
+    config.AgentMagics.files.append("data")
+    shell.update_config(config)
+    made = Notebook(shell, capsys, monkeypatch)
+    assert made.run("%load_ext agent_magics").startswith("agent_magics · ")
+    assert "['data']" in made.run("%config AgentMagics.files")
+    made.run("%unload_ext agent_magics")
