@@ -23,6 +23,7 @@ from agent_magics.settings import (
     Keys,
     Settings,
     expected_model,
+    missing_key,
     model_label,
     providers_for,
     reachable,
@@ -329,3 +330,32 @@ def test_keys_are_found_in_the_environment_then_in_the_keyring(
     assert keys.of_host("box.test")[0]() == "boxed"
     assert "mine" not in repr(keys)
     monkeypatch.delitem(sys.modules, "keyring")
+
+
+@pytest.mark.req("P3")
+def test_a_key_that_comes_later_is_found() -> None:
+    """Set in a cell, say: what is missing is looked for anew, and so is the key that is sent."""
+    environ: dict[str, str] = {}
+    (provider,) = (each for each in providers_for(environ) if each.provider_id == "openai")
+    assert "OPENAI_API_KEY" in (missing_key("openai:gpt-x", environ) or "")
+    environ["OPENAI_API_KEY"] = "sk-later"
+    assert missing_key("openai:gpt-x", environ) is None
+    assert provider.endpoint.api_key == "sk-later"  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("P3")
+@pytest.mark.parametrize(
+    ("spec", "environ"),
+    [
+        ("openai:m", {"OPENAI_BASE_URL": "http://gate.test/v1"}),
+        ("openai:m@http://gate.test/v1", {}),
+        ("anthropic:m", {"ANTHROPIC_BASE_URL": "http://gate.test"}),
+        ("anthropic:m", {"ANTHROPIC_API_KEY": "k"}),
+        ("gemini:m", {"GOOGLE_API_KEY": "k"}),
+        ("litellm:m", {}),
+        ("scripted:x.yaml", {}),
+    ],
+)
+def test_no_key_is_missing_where_none_is_needed(spec: str, environ: dict[str, str]) -> None:
+    """Servers in a provider's place, keys by other names, providers without keys."""
+    assert missing_key(spec, environ) is None

@@ -139,10 +139,9 @@ def _begun(seat: Seat, prompt: UserInput, slot: str | None, model: str | None) -
     session = seat.session()
     if isinstance(session.slot_config(slot).mode, Readonly):
         raise SlotReadonly(slot or session.current_slot)
-    if model is None:
-        seat.check_model(slot)
-    else:
+    if model is not None:
         model = seat.whole_model(model)
+    seat.check_model(slot, model)
     session = seat.session()  # a model that is found again is another session's default
     origin = cell_origin()
     if origin is not None and seat.again.may_go_back():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -38,6 +39,7 @@ from agent_magics.notebook.kernel_tools.reach import Reach
 from agent_magics.notebook.known_names import KnownNames
 from agent_magics.notebook.ledger_magic import run_ledger
 from agent_magics.notebook.memory_magic import run_memory
+from agent_magics.notebook.models import say_what_is_missing
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
@@ -46,7 +48,7 @@ from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
 from agent_magics.notebook.transform import InputTransformer
-from agent_magics.settings import AUTO, OFF, Settings
+from agent_magics.settings import AUTO, OFF, Settings, expected_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,6 +227,7 @@ class AgentMagics(Magics):
         ).matcher()
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
+        self.observe(lambda _: self._say_what_is_missing(), ["model"])
         self.observe(
             lambda _: self.seat.forget(stays=True),
             [
@@ -390,6 +393,12 @@ class AgentMagics(Magics):
             ("post_run_cell", self.seat.approver.cell_ends),
             ("post_run_cell", self.seat.failures.note),
         )
+
+    def _say_what_is_missing(self) -> None:
+        spec = expected_model(os.environ, self.model) if self.model.strip() else None
+        if spec:  # what a local provider's name alone means is found at first use
+            with suppress(AgentError):  # asking says it
+                say_what_is_missing(self.seat, spec)
 
     def _reach(self) -> Reach:
         approval = {EVERY_TOOL: self.approval} if self.approval in POLICIES else self.approval

@@ -46,16 +46,25 @@ def in_use(seat: Seat) -> str:
 def choose_model(seat: Seat, spec: str) -> None:
     """Use another model for this session; slots with their own keep it.
 
-    Where the conversation doesn't fit the new one's window, say so now (decision 27).
+    Where the conversation doesn't fit the new one's window, or something is missing before it can
+    answer, say so now (decision 27).
     """
     chosen = seat.choose_model(spec)
     say(f"this session asks {shown_model(chosen)} now")
+    say_what_is_missing(seat, chosen)
     session = seat.session()
     if session.slot_config().model is None:
         seat.bridge.run(session.describe_model)  # its window is asked for only once
         told = lack_of_room(session.context_info())
         if told:
             say(told)
+
+
+def say_what_is_missing(seat: Seat, spec: str) -> None:
+    """Say what a model waits for before it can answer, and how to give it; nothing if nothing."""
+    missing = seat.missing_for(spec)
+    if missing:
+        say(missing)
 
 
 def lack_of_room(info: ContextInfo) -> str:

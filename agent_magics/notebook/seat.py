@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfig
-from agent_magics.core.errors import SessionLocked, SessionNotFound
+from agent_magics.core.errors import ModelError, SessionLocked, SessionNotFound
 from agent_magics.core.ports import SessionState
 from agent_magics.ledger.peek import notebooks_in
 from agent_magics.ledger.place import path_of
@@ -37,6 +37,8 @@ from agent_magics.notebook.tools import tools_in
 from agent_magics.settings import (
     NO_MODEL,
     Settings,
+    missing_for,
+    missing_key,
     model_label,
     providers_for,
 )
@@ -128,11 +130,32 @@ class Seat:
         assert self.built is not None
         return self.built.memory
 
-    def check_model(self, slot: str | None = None) -> None:
-        """Raise `ModelError` where no model would answer in a slot; first look for one again."""
+    def check_model(self, slot: str | None = None, model: str | None = None) -> None:
+        """Raise `ModelError` where no model would answer in a slot; first look for one again.
+
+        `model` stands before the slot's. One without its key is told before a turn is recorded.
+        """
         session = self.session()
-        if session.slot_config(slot).model is None and self._model.is_missing(session):
+        named = model or session.slot_config(slot).model
+        if named is None and self._model.is_missing(session):
             self.bridge.run(self._find_again)
+        why = None if self._is_replayed else missing_key(named or self.session().model, os.environ)
+        if why:
+            raise ModelError(why)
+
+    def missing_for(self, spec: str) -> str | None:
+        """Say what a model waits for before it can answer; None where nothing is known.
+
+        A server on this machine is asked whether it is there.
+        """
+        if self._is_replayed:
+            return None
+        return self.bridge.run(lambda: missing_for(spec, os.environ))
+
+    @property
+    def _is_replayed(self) -> bool:
+        """Whether answers may come from a recording, for which nothing is needed."""
+        return self.settings().recording in ("replay", "auto")
 
     def model_in_use(self) -> str:
         """Give the spec of the model that the session asks, or will; raises `ModelError`."""

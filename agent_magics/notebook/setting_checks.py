@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
@@ -11,9 +12,10 @@ from traitlets.config import Config
 from traitlets.config.loader import DeferredConfig, LazyConfigValue
 
 from agent_magics.core.config import read_models
-from agent_magics.core.errors import InputValidation
+from agent_magics.core.errors import AgentError, InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
 from agent_magics.core.wording import near
+from agent_magics.settings import check_named
 
 SECTION = "AgentMagics"
 Traits = dict[str, Any]  # traitlets' own types don't tell what a trait can do
@@ -24,7 +26,7 @@ def fault_of(name: str, value: Any) -> str | None:
     """Say what is wrong with a value of the kind that a setting takes; None: nothing."""
     try:
         _CHECKS[name](value)
-    except InputValidation as error:
+    except AgentError as error:
         return error.message
     return None
 
@@ -102,7 +104,14 @@ def _at_least(least: int) -> Callable[[int | None], None]:
     return check
 
 
+def _model(name: str) -> None:
+    if name.strip():
+        check_named(name, os.environ)
+
+
 _CHECKS: dict[str, Callable[[Any], object]] = {
+    "model": _model,
+    "compact_model": _model,
     "reserve_tokens": _at_least(0),
     "keep_recent_tokens": _at_least(1),
     "context_limit": _at_least(1),

@@ -29,12 +29,14 @@ from agent_magics.settings.choice import (
     EMBEDDED_SPEC,
     NO_MODEL,
     Choice,
+    check_named,
     expected_model,
     model_label,
     resolve_model,
     shown_model,
 )
 from agent_magics.settings.keys import Keys
+from agent_magics.settings.missing import missing_for, missing_key
 from agent_magics.settings.servers import (
     LOCAL_IDS,
     PROVIDER_IDS,
@@ -58,9 +60,12 @@ __all__ = [
     "Keys",
     "Reachable",
     "Settings",
+    "check_named",
     "default_store",
     "embedded_is_ready",
     "expected_model",
+    "missing_for",
+    "missing_key",
     "model_label",
     "providers_for",
     "reachable",

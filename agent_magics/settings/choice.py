@@ -102,7 +102,8 @@ async def resolve_model(name: str | None, *, environ: Environ, probe: bool = Tru
     raise NoModel(REMEDIES if has_runtime() else REMEDIES_WITHOUT_RUNTIME)
 
 
-async def _named(name: str, environ: Environ) -> Choice:
+def check_named(name: str, environ: Environ) -> None:
+    """Raise `ModelError` on a name that no provider has; nobody is asked."""
     provider, _, model = _complete(name, environ).partition(":")
     if provider not in PROVIDER_IDS and provider not in _added_providers():
         raise ModelNotSupported(name, (*PROVIDER_IDS, *_added_providers()))
@@ -111,6 +112,11 @@ async def _named(name: str, environ: Environ) -> Choice:
             f'There is no embedded model "{redact.shown_address(model)}"; the one there is:'
             f" {EMBEDDED_SPEC}."
         )
+
+
+async def _named(name: str, environ: Environ) -> Choice:
+    check_named(name, environ)
+    provider, _, model = _complete(name, environ).partition(":")
     if model:
         spec = f"{provider}:{model}"
         return Choice(spec=spec, why="named", is_demo=spec == EMBEDDED_SPEC)

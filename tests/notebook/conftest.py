@@ -109,3 +109,15 @@ def notebook(
     made.run("%load_ext agent_magics")
     yield made
     made.run("%unload_ext agent_magics")
+
+
+@pytest.fixture
+def nothing_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key, no local server, no weights."""
+    for name in ("AGENT_MAGICS_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    for name in ("LMSTUDIO", "LLAMACPP", "VLLM"):
+        monkeypatch.setenv(f"AGENT_MAGICS_{name}_URL", "http://127.0.0.1:1/v1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -39,18 +40,6 @@ def resumed(notebook: Notebook, named: Named, monkeypatch: pytest.MonkeyPatch) -
     notebook.run(f"%agent model {named('old')}")
     assert "I am old." in notebook.run("%agent hello")
     return notebook
-
-
-@pytest.fixture
-def nothing_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key, no local server, no weights."""
-    for name in ("AGENT_MAGICS_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
-    for name in ("LMSTUDIO", "LLAMACPP", "VLLM"):
-        monkeypatch.setenv(f"AGENT_MAGICS_{name}_URL", "http://127.0.0.1:1/v1")
 
 
 @pytest.mark.req("dec27", "dec46")
@@ -205,14 +194,17 @@ def test_a_model_that_is_there_by_now_is_found(
 
 
 @pytest.mark.req("N10")
-def test_a_setting_that_names_no_model_is_told_by_name(notebook: Notebook) -> None:
+def test_a_variable_that_names_no_model_is_told_by_name(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At the next question, before anything is sent; a good one mends it."""
     notebook.run("%agent hello")
-    notebook.run("%config AgentMagics.model = 'nonsense'")
+    was = os.environ["AGENT_MAGICS_MODEL"]
+    monkeypatch.setenv("AGENT_MAGICS_MODEL", "nonsense")
     said = notebook.run("%agent again", fails=True)
     assert 'No provider answers for model "nonsense"' in said
     assert notebook.view() == ["hello", "answer 1"]
-    notebook.run("%config AgentMagics.model = ''")
+    monkeypatch.setenv("AGENT_MAGICS_MODEL", was)
     assert "answer 2" in notebook.run("%agent again")
 
 

@@ -24,6 +24,10 @@ from tests.notebook.conftest import Notebook
         ("models", "{'vllm:x': {'window': 5}}", "vllm:x"),
         ("models", "{'vllm:x': {'context_window': 0}}", "vllm:x"),
         ("models", "{'vllm:x': 5}", "vllm:x"),
+        ("model", "'foo'", 'No provider answers for model "foo". Write provider:model with one'),
+        ("model", "'opnai:gpt'", "Did you mean openai:gpt?"),
+        ("model", "'embedded:big'", "the one there is: embedded:smollm2-135m"),
+        ("compact_model", "'foo:bar'", 'No provider answers for model "foo:bar"'),
     ],
 )
 def test_a_value_that_cannot_be_used_changes_nothing(

@@ -268,10 +268,10 @@ def test_without_any_model_a_sentence_lists_what_to_do(
     ],
 )
 def test_a_model_that_can_not_answer_is_a_sentence(
-    notebook: Notebook, model: str, says: str
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, model: str, says: str
 ) -> None:
     """An unknown provider, a missing file, a server that isn't there."""
-    notebook.run(f'%config AgentMagics.model = "{model}"')
+    monkeypatch.setenv("AGENT_MAGICS_MODEL", model)
     said = notebook.run("%agent hello", fails=True)
     assert says in said
     assert "Traceback" not in said

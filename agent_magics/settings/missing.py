@@ -1,0 +1,95 @@
+"""What a model that is named waits for before it can answer, and how to give it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from agent_magics.core.redact import shown_address
+from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.settings.choice import EMBEDDED_SPEC
+from agent_magics.settings.keys import Keys
+from agent_magics.settings.servers import (
+    ANTHROPIC,
+    ANTHROPIC_VARIABLES,
+    address_of,
+    embedded_is_ready,
+    has_runtime,
+    provider_of,
+    reach,
+)
+from agent_magics.settings.values import Environ, said_in
+
+ANTHROPIC_HOST = "api.anthropic.com"
+OTHERS = "%agent model shows which others answer."
+NO_WEIGHTS = 'The demo model is not on this machine: run "%agent model pull" (93 MB).'
+NO_RUNTIME = (
+    'The demo model is not on this machine: install "agent-magics[local]" and run "%agent model'
+    ' pull" (93 MB).'
+)
+
+
+def missing_key(spec: str, environ: Environ) -> str | None:
+    """Say which key a hosted model lacks and where to give it; None where none is needed.
+
+    Nobody is asked but the environment and the keyring. What an address stands behind has a key of
+    its own, and may need none.
+    """
+    provider, _, name = spec.partition(":")
+    if "@http" in name:
+        return None
+    if provider == ANTHROPIC:
+        return _missing_of_anthropic(environ)
+    known = _preset(provider)
+    if known is None or not known.needs_key:
+        return None
+    place = address_of(known, environ)
+    if place is None and not known.base_url:
+        return _no_address(known)
+    is_theirs = place is None or not known.base_url or place.rstrip("/") == known.base_url
+    has_key = not is_theirs or Keys(environ).first(known.keys) is not None
+    return None if has_key else _no_key(provider, known.keys[0])
+
+
+async def missing_for(spec: str, environ: Environ) -> str | None:
+    """Say what a model waits for: a key, the demo model's weights, a server; None: nothing known.
+
+    A server that has no host of its own is asked, for two seconds at most.
+    """
+    provider, _, name = spec.partition(":")
+    if spec == EMBEDDED_SPEC and not embedded_is_ready():
+        return NO_WEIGHTS if has_runtime() else NO_RUNTIME
+    known = _preset(provider)
+    if known is None or known.needs_key or "@http" in name or name.lower().endswith(".gguf"):
+        return missing_key(spec, environ)
+    if (await reach(provider_of(known, environ))).is_ready:
+        return None
+    place = urlsplit(address_of(known, environ) or known.base_url).netloc.rpartition("@")[2]
+    return f"Nothing answers at {shown_address(place)}: start {provider}. {OTHERS}"
+
+
+def _missing_of_anthropic(environ: Environ) -> str | None:
+    place = said_in(environ, "ANTHROPIC_BASE_URL")
+    if place is not None and urlsplit(place).hostname != ANTHROPIC_HOST:
+        return None
+    variable = ANTHROPIC_VARIABLES[0]
+    return None if Keys(environ).find(variable) else _no_key(ANTHROPIC, variable)
+
+
+def _preset(provider: str) -> Preset | None:
+    return next((each for each in PRESETS if each.provider == provider), None)
+
+
+def _no_key(provider: str, variable: str) -> str:
+    """Say how to give a key; asked for in a cell, it stands in no notebook."""
+    return (
+        f"{provider} needs a key: set {variable} before the kernel starts, or in a cell: import os,"
+        f' getpass; os.environ["{variable}"] = getpass.getpass(). {OTHERS}'
+    )
+
+
+def _no_address(known: Preset) -> str:
+    """Say what a provider without a host of its own needs; an address is read at loading."""
+    return (
+        f"{known.provider} needs an address and a key: set {known.urls[0]} and {known.keys[0]}"
+        f" before the kernel starts, or in a cell and run %reload_ext agent_magics. {OTHERS}"
+    )
