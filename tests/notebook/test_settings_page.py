@@ -12,10 +12,13 @@ from traitlets.config import Config
 
 from agent_magics import settings
 from agent_magics.notebook.magics import AgentMagics
+from tests.notebook.conftest import Notebook
 
 pytestmark = pytest.mark.req("N10")
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| `(.+?)` \| (.*?) ?\| .+ \|$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"^\| `(\w+)` \|(.+) \|$", re.MULTILINE)
+EXAMPLE = re.compile(r"`(\{[^`]+\})`")
 TRAITS = AgentMagics.class_traits(config=True)
 KINDS: dict[type[Any], str] = {
     traitlets.Bool: "yes or no",
@@ -60,6 +63,22 @@ def test_the_page_can_be_an_ipython_config(page: str, shell: Any) -> None:
     assert magics.approval == {"run_python": "auto", "*": "ask"}
     assert magics.max_cost_per_session == "$5"
     magics.bridge.close()
+
+
+def test_what_the_page_shows_runs(page: str, notebook: Notebook, nothing_found: None) -> None:
+    """Each line of its cells, and each value that its table gives as an example."""
+    (cell,) = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    lines = cell.splitlines()
+    shown = {name: EXAMPLE.findall(row) for name, row in NAMED.findall(page)}
+    assert [name for name, examples in shown.items() if examples] == ["prices", "models"]
+    lines += [f"%config AgentMagics.{name} = {each}" for name in shown for each in shown[name]]
+    for line in lines:
+        said = notebook.run(line)
+        assert "stays as it was" not in said
+        assert "There is no setting" not in said
+    said = notebook.run(lines[1])
+    assert "Current: 'openai:my-model'" in said
+    assert "'ollama:*': [0, 0]" in said
 
 
 def kind_of(trait: Any) -> str:
