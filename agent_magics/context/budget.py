@@ -33,9 +33,13 @@ PARTS_OF_SHARES = {
 }
 
 
+MODELS_WINDOW = "the model's window"
+CONTEXT_LIMIT = "context_limit"
+
+
 class Limits(Value):
     """What holds for one slot and model, in tokens. `reserve` and `keep` are what acts: the
-    configured ones, capped for small windows (seed 002 § 8.2).
+    configured ones, capped for small windows (seed 002 § 8.2). `held_by` is whose window it is.
     """
 
     window: int
@@ -44,6 +48,14 @@ class Limits(Value):
     threshold: int
     configured_reserve: int
     configured_keep: int
+    held_by: str = MODELS_WINDOW
+
+    @property
+    def larger(self) -> str:
+        """What to do for a larger window, as the end of a sentence."""
+        if self.held_by.endswith(CONTEXT_LIMIT):
+            return f"raise {self.held_by}, which is {self.window:,}"
+        return "use a model with a larger window"
 
 
 class Share(Value):
@@ -102,16 +114,17 @@ def limits_for(
     are set.
     """
     limits = {
-        "the model's window": UNKNOWN_WINDOW if model_window is None else model_window,
-        "context_limit": config.context_limit,
-        "the slot's context_limit": slot.context_limit,
+        MODELS_WINDOW: UNKNOWN_WINDOW if model_window is None else model_window,
+        CONTEXT_LIMIT: config.context_limit,
+        f"the slot's {CONTEXT_LIMIT}": slot.context_limit,
         "the learnt window": learnt_window,
     }
     known = {name: limit for name, limit in limits.items() if limit is not None}
     for name, limit in known.items():
         if limit < 1:
             raise InputValidation(f"{name} is {limit}; give a positive number of tokens.")
-    window = min(known.values())
+    held_by = min(known, key=known.__getitem__)
+    window = known[held_by]
     configured_reserve = _configured_reserve(window, config, slot)
     configured_keep = config.compaction.keep_recent_tokens
     reserve = min(configured_reserve, window // 2)
@@ -123,6 +136,7 @@ def limits_for(
         threshold=threshold,
         configured_reserve=configured_reserve,
         configured_keep=configured_keep,
+        held_by=held_by,
     )
 
 

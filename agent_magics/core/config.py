@@ -101,6 +101,10 @@ def read_models(given: Mapping[str, object]) -> dict[str, ModelFacts]:
 
 
 def _facts(spec: str, told: object) -> ModelFacts:
+    if not all(str(spec).partition(":")):
+        raise InputValidation(
+            f'What is said of "{shown_model(str(spec))}" names no provider; write "provider:model".'
+        )
     facts = None
     with suppress(msgspec.ValidationError):
         facts = msgspec.convert(told, ModelFacts)

@@ -339,12 +339,16 @@ class NothingToCompact(CompactionError):
 class FixedContextExceedsBudget(CompactionError):
     code = "FIXED_CONTEXT_EXCEEDS_BUDGET"
 
-    def __init__(self, tokens: Mapping[str, int], threshold: int) -> None:
+    def __init__(
+        self,
+        tokens: Mapping[str, int],
+        threshold: int,
+        larger: str = "use a model with a larger window",
+    ) -> None:
         parts = ", ".join(f"{name} {count:,}" for name, count in tokens.items() if count)
         super().__init__(
             f"What is sent with every request ({parts} tokens) leaves no room under the threshold"
-            f" of {threshold:,} tokens; shorten the largest part or use a model with a larger"
-            " window."
+            f" of {threshold:,} tokens; shorten the largest part or {larger}."
         )
         self.tokens = dict(tokens)
         self.threshold = threshold

@@ -138,6 +138,11 @@ def read_prices(given: Mapping[str, object]) -> dict[str, Price]:
 
 
 def _price(spec: str, numbers: object) -> Price:
+    if not all(str(spec).partition(":")):
+        raise InputValidation(
+            f'The price of "{shown_model(str(spec))}" names no provider; write "provider:model", or'
+            ' "provider:*" for all of its models.'
+        )
     try:
         return msgspec.convert(numbers, _Numbers).price
     except (msgspec.ValidationError, ValueError) as error:

@@ -10,6 +10,7 @@ from agent_magics.ledger.peek import names_in
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.added import skills_here
 from agent_magics.notebook.seat import Seat
+from agent_magics.notebook.tools import tools_in
 from agent_magics.settings import NO_MODEL, PROVIDER_IDS
 
 
@@ -32,6 +33,17 @@ class KnownNames:
         """Name the tools there are; none while the session isn't open."""
         session = self._seat.opened
         return tuple(tool.name for tool in session.tools()) if session else ()
+
+    def tools_or_own(self) -> tuple[str, ...]:
+        """Name the tools there are; while the session isn't open, those of the kernel."""
+        seat = self._seat
+        if seat.opened:
+            return self.tools()
+        # it comes with the first use, as all tools do
+        from agent_magics.notebook.kernel_tools.offered import kernel_tools  # noqa: PLC0415
+
+        own = kernel_tools(seat.shell, seat.reach, seat.folder)()
+        return tuple(tool.name for tool in (*own, *tools_in(seat.shell.user_ns)))
 
     def models(self) -> tuple[str, ...]:
         """Name the models that were listed last, and the providers there are."""

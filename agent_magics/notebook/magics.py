@@ -43,7 +43,13 @@ from agent_magics.notebook.models import say_what_is_missing
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
 from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.setting_checks import CHECKED, fault_of, taken_at_loading, taken_in
+from agent_magics.notebook.setting_checks import (
+    CHECKED,
+    fault_of,
+    taken_at_loading,
+    taken_in,
+    warn_of_tools,
+)
 from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
@@ -228,6 +234,7 @@ class AgentMagics(Magics):
         self._transformer = InputTransformer(hides_results=not in_kernel())
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(lambda _: self._say_what_is_missing(), ["model"])
+        self.observe(lambda new: warn_of_tools(new.new, known.tools_or_own()), ["approval"])
         self.observe(
             lambda _: self.seat.forget(stays=True),
             [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from typing import Any
 
 import traitlets
@@ -15,10 +16,13 @@ from agent_magics.core.config import read_models
 from agent_magics.core.errors import AgentError, InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
 from agent_magics.core.wording import near
+from agent_magics.ledger.place import path_of
+from agent_magics.notebook.showing import complain
 from agent_magics.settings import check_named
 
 SECTION = "AgentMagics"
 Traits = dict[str, Any]  # traitlets' own types don't tell what a trait can do
+ALMOST = 0.8  # how alike two names are, from 0 to 1, of which one is taken for the other
 _NOBODY = traitlets.HasTraits()  # whom a value is tried on
 
 
@@ -52,6 +56,14 @@ def taken_at_loading(config: Config, traits: Traits) -> list[str]:
         why if name not in traits else f"{SECTION}.{name} has its default: {why}"
         for name, why in _taken_out(config, traits, defaults)
     ]
+
+
+def warn_of_tools(approval: object, tools: Sequence[str]) -> None:
+    """Ask whether a tool was meant that is named nearly so; others may come later (MCP)."""
+    for name in approval if isinstance(approval, dict) else ():
+        meant = get_close_matches(name, tools, n=1, cutoff=ALMOST) if name not in tools else []
+        if meant:
+            complain(f"AgentMagics.approval: no tool here is called {name}. Is it {meant[0]}?")
 
 
 def _taken_out(config: Config, traits: Traits, now: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -109,9 +121,15 @@ def _model(name: str) -> None:
         check_named(name, os.environ)
 
 
+def _store(place: str) -> None:
+    if place.strip():
+        path_of(place.strip())
+
+
 _CHECKS: dict[str, Callable[[Any], object]] = {
     "model": _model,
     "compact_model": _model,
+    "store": _store,
     "reserve_tokens": _at_least(0),
     "keep_recent_tokens": _at_least(1),
     "context_limit": _at_least(1),

@@ -117,7 +117,7 @@ class Compactor:
         info = self.draught(slot).info
         fixed = {name: info.parts[name] for name in FIXED_PARTS}
         if sum(fixed.values()) >= info.limits.threshold:
-            raise FixedContextExceedsBudget(fixed, info.limits.threshold)
+            raise FixedContextExceedsBudget(fixed, info.limits.threshold, info.limits.larger)
         cut = self._recovery_cut(slot, info) if in_overflow else None
         return self._planned(slot, info.limits, cut)
 

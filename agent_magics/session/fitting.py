@@ -278,7 +278,7 @@ class Fitter:
         info = draught.info
         floor = {name: info.parts[name] for name in SENT_WITH_EVERY_TURN}
         if sum(floor.values()) > info.limits.window:
-            raise FixedContextExceedsBudget(floor, info.limits.window)
+            raise FixedContextExceedsBudget(floor, info.limits.window, info.limits.larger)
 
     def _learn(self, refused: Draught, error: ContextOverflow) -> None:
         spec = self.compactor.model.spec
@@ -312,7 +312,7 @@ def _overflow(draught: Draught, said: str) -> NothingHelped:
     shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
     return NothingHelped(
         f"{said} Even shortened, the request doesn't fit: {shown} tokens."
-        " Shorten the largest part, or use a model with a larger window."
+        f" Shorten the largest part, or {draught.info.limits.larger}."
     )
 
 

@@ -185,6 +185,16 @@ def test_settings_reach_the_next_request_of_the_same_session(
     assert long.session.context_info().limits.keep == 800
 
 
+@pytest.mark.req("C7", "N10")
+@pytest.mark.parametrize("limit", [10, 900])
+def test_a_limit_that_nothing_fits_is_named(notebook: Notebook, limit: int) -> None:
+    """It is what keeps the window small, not the model."""
+    notebook.run(f"%config AgentMagics.context_limit = {limit}")
+    said = notebook.run(f"%agent {'word ' * 2_000}", fails=True)
+    assert f"raise context_limit, which is {limit}" in said
+    assert "use a model" not in said
+
+
 @pytest.mark.req("C7", "C15")
 def test_what_does_not_fit_is_named_with_remedies() -> None:
     """The largest part first, small ones not at all; an overflow names what makes room here."""
@@ -360,7 +370,7 @@ def test_context_shows_every_number_of_the_budget(long: Notebook) -> None:
     limits = info.limits
     assert limits.reserve < limits.configured_reserve
     assert limits.keep < limits.configured_keep
-    numbers = [getattr(limits, name) for name in limits.__struct_fields__]
+    numbers = [getattr(limits, name) for name in limits.__struct_fields__ if name != "held_by"]
     numbers += [info.used, info.remaining, info.tokens_before, info.tokens_after]
     numbers += [tokens for tokens in info.parts.values() if tokens]
     assert [number for number in numbers if f"{number:,}" not in said] == []

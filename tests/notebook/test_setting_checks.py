@@ -24,6 +24,10 @@ from tests.notebook.conftest import Notebook
         ("models", "{'vllm:x': {'window': 5}}", "vllm:x"),
         ("models", "{'vllm:x': {'context_window': 0}}", "vllm:x"),
         ("models", "{'vllm:x': 5}", "vllm:x"),
+        ("models", "{'m': {'has_tools': False}}", 'names no provider; write "provider:model"'),
+        ("prices", "{'x': [1, 2]}", 'names no provider; write "provider:model", or "provider:*"'),
+        ("prices", "{5: [1, 2]}", "names no provider"),
+        ("store", "'postgres://x'", "postgres can't be used yet; give a path or an sqlite:///"),
         ("model", "'foo'", 'No provider answers for model "foo". Write provider:model with one'),
         ("model", "'opnai:gpt'", "Did you mean openai:gpt?"),
         ("model", "'embedded:big'", "the one there is: embedded:smollm2-135m"),
@@ -151,3 +155,15 @@ def test_additions_in_a_configuration_are_kept(
     assert made.run("%load_ext agent_magics").startswith("agent_magics · ")
     assert "['data']" in made.run("%config AgentMagics.files")
     made.run("%unload_ext agent_magics")
+
+
+@pytest.mark.req("N10")
+def test_a_tool_that_is_nearly_named_is_asked_for(notebook: Notebook) -> None:
+    """Before the session is open and after; what no name here is near may come later."""
+    asks = "AgentMagics.approval: no tool here is called run_pyton. Is it run_python?\n"
+    for _ in range(2):
+        assert notebook.run("%config AgentMagics.approval = {'run_pyton': 'auto'}") == asks
+        assert "run_pyton" in notebook.run("%config AgentMagics.approval")
+        fits = "{'run_python': 'ask', 'db__query': 'auto', '*': 'ask'}"
+        assert notebook.run(f"%config AgentMagics.approval = {fits}") == ""
+        notebook.run("%agent hello")

@@ -300,7 +300,7 @@ def test_what_can_not_shrink_in_a_turn_is_named(bench: Bench) -> None:
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, NothingHelped)
         assert "history 4," in outcome.error.message
-        assert "larger window" in outcome.error.message
+        assert "raise context_limit, which is 4,000" in outcome.error.message
         assert len(turn_requests(bench.provider)) == 1
         events, outcome = await told(session, "and now?")
         assert isinstance(outcome, Completed)
