@@ -23,6 +23,17 @@ from agent_magics.settings import check_named
 SECTION = "AgentMagics"
 Traits = dict[str, Any]  # traitlets' own types don't tell what a trait can do
 ALMOST = 0.8  # how alike two names are, from 0 to 1, of which one is taken for the other
+_LIMIT = '"$5" or "200k tokens"'
+_FORMS = {
+    "model": '"provider:model"',
+    "compact_model": '"provider:model"',
+    "max_cost_per_turn": _LIMIT,
+    "max_cost_per_session": _LIMIT,
+    "approval": '"ask", "auto" or "never", or by tool {"run_python": "auto", "*": "ask"}',
+    "files": 'a list of folders, ["../data"]',
+    "prices": 'dollars per million tokens, {"openai:my-model": [0.25, 2.0]}',
+    "models": 'what is so of a model, {"vllm:m": {"context_window": 32768}}',
+}
 _NOBODY = traitlets.HasTraits()  # whom a value is tried on
 
 
@@ -56,6 +67,30 @@ def taken_at_loading(config: Config, traits: Traits) -> list[str]:
         why if name not in traits else f"{SECTION}.{name} has its default: {why}"
         for name, why in _taken_out(config, traits, defaults)
     ]
+
+
+def form_of(trait: Any) -> str:
+    """Say in plain words how a setting's value is written; traitlets would say "a unicode string".
+
+    The trait is one of those that `AgentMagics` has.
+    """
+    if trait.name in _FORMS:
+        return _FORMS[trait.name]
+    match trait:
+        case traitlets.Enum():
+            return _any_of([f'"{each}"' for each in trait.values or ()])
+        case traitlets.Bool():
+            form = "True or False"
+        case traitlets.Integer():
+            form = "a whole number"
+        case _:
+            return "a text in quotes"
+    return f"{form}, or None" if trait.allow_none else form
+
+
+def _any_of(forms: Sequence[str]) -> str:
+    *first, last = forms
+    return f"{', '.join(first)} or {last}"
 
 
 def warn_of_tools(approval: object, tools: Sequence[str]) -> None:
@@ -92,8 +127,7 @@ def _why_not(given: Any, trait: Any, now: Any) -> str | None:
     try:
         trait.validate(_NOBODY, value)
     except traitlets.TraitError:
-        kinds = f"{trait.info()}{' or None' if trait.allow_none else ''}"
-        return f"{value!r} can't be used; give {kinds}."
+        return f"{value!r} can't be used; write {form_of(trait)}."
     return fault_of(trait.name, value) if trait.name in _CHECKS else None
 
 

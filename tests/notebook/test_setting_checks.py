@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import Any
 
 import pytest
 from traitlets.config import Config
 from traitlets.config.loader import DeferredConfigString
 
+from agent_magics.notebook.magics import AgentMagics
+from agent_magics.notebook.setting_checks import form_of
 from tests.notebook.conftest import Notebook
 
 
@@ -49,17 +53,23 @@ def test_a_value_that_cannot_be_used_changes_nothing(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (
-            "rerun = 'rewnd'",
-            "rerun stays as it was: 'rewnd' can't be used; give any of",
-        ),
+        ("rerun = 'rewnd'", """rerun stays as it was: 'rewnd' can't be used; write "rewind" or """),
         (
             "approval = 'aks'",
-            "give any of ['ask', 'auto', 'never'] or a dict.",
+            """write "ask", "auto" or "never", or by tool {"run_python": "auto",""",
         ),
-        ("approval = {'run_python': 'aks'}", "can't be used; give any of"),
-        ("auto_compact = 'no'", "'no' can't be used; give a boolean."),
-        ("reserve_tokens = 'many'", "'many' can't be used; give an int or None."),
+        ("approval = {'run_python': 'aks'}", """can't be used; write "ask", "auto" or "never","""),
+        ("auto_compact = 'no'", "'no' can't be used; write True or False."),
+        ("recording_strict = 'no'", "'no' can't be used; write True or False, or None."),
+        ("reserve_tokens = 'many'", "'many' can't be used; write a whole number, or None."),
+        ("keep_recent_tokens = 0.5", "0.5 can't be used; write a whole number."),
+        ("max_cost_per_turn = 5", """5 can't be used; write "$5" or "200k tokens"."""),
+        ("max_cost_per_session = 0.5", """0.5 can't be used; write "$5" or "200k tokens"."""),
+        ("recording = True", """write "", "off", "record", "replay" or "auto"."""),
+        ("session = 5", "5 can't be used; write a text in quotes."),
+        ("model = 5", """5 can't be used; write "provider:model"."""),
+        ("files = 'data'", """'data' can't be used; write a list of folders, ["../data"]."""),
+        ("prices = 5", """write dollars per million tokens, {"openai:my-model": [0.25, 2.0]}."""),
         ("modle = 'x'", "There is no setting AgentMagics.modle. Did you mean model? %config Agent"),
         ("qqq = 1", "There is no setting AgentMagics.qqq. %config AgentMagics lists them."),
     ],
@@ -167,3 +177,13 @@ def test_a_tool_that_is_nearly_named_is_asked_for(notebook: Notebook) -> None:
         fits = "{'run_python': 'ask', 'db__query': 'auto', '*': 'ask'}"
         assert notebook.run(f"%config AgentMagics.approval = {fits}") == ""
         notebook.run("%agent hello")
+
+
+@pytest.mark.req("N10")
+def test_no_refusal_speaks_of_traitlets() -> None:
+    """Each setting says how it is written, and what it says of itself can be read as that."""
+    for name, trait in AgentMagics.class_traits(config=True).items():
+        form = form_of(trait)
+        assert not re.search(r"unicode|any of|\ban int\b|boolean|a dict\b|instance", form), name
+        for example in re.findall(r"\{.*\}|\[.*\]", form):
+            assert ast.literal_eval(example)
