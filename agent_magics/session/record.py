@@ -44,6 +44,7 @@ class Recorder:
         self._storage = storage
         self._clock = clock
         self._prices = prices or KnownPrices({})
+        self._unpriced: set[str] = set()
         self._order = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._pending: dict[str, asyncio.Task[None]] = {}
@@ -67,6 +68,15 @@ class Recorder:
         """Tell whether the price of a model is known."""
         nothing = TokenUsage(input_tokens=0, output_tokens=0)
         return self._prices.price_of(provider, model, nothing) is not None
+
+    def is_first_of(self, unpriced: str) -> bool:
+        """Tell whether this is the first turn here of a model that no limit in money holds.
+
+        Once is enough to say so; another limit opens the session anew.
+        """
+        is_first = unpriced not in self._unpriced
+        self._unpriced.add(unpriced)
+        return is_first
 
     def is_free(self, provider: str, model: str) -> bool:
         """Tell whether a model is known to cost nothing."""

@@ -163,7 +163,7 @@ class TurnRun:
         self.turn.has_begun.set()
         priced = self.recorder.is_priced(self.model.provider, self.model.name)
         unheld = self.tally.warning(self.model.spec, is_priced=priced)
-        if unheld:
+        if unheld and self.recorder.is_first_of(self.model.spec):
             self._warn(unheld)
 
     async def _told(self, outcome: TurnOutcome) -> TurnOutcome:

@@ -136,14 +136,18 @@ def test_a_session_limit_counts_all_slots_and_holds_after_a_restart(bench: Bench
 
 @pytest.mark.req("N13")
 def test_a_limit_in_money_says_where_it_cannot_hold(bench: Bench) -> None:
-    """Without a price a warning names the two ways out; tokens still count."""
+    """Without a price a warning names the two ways out; once for each model is enough."""
 
     async def scene() -> None:
-        session = await bench.session(step(), max_cost_per_turn=SpendingLimit(usd=0.01))
-        ended = await outcome(session)
-        assert isinstance(ended, Completed)
-        (warning,) = ended.warnings
-        assert "price of scripted:test isn't known" in warning
+        limit = SpendingLimit(usd=0.01)
+        session = await bench.session(*[step() for _ in range(4)], max_cost_per_turn=limit)
+        for name, is_told in (("test", True), ("test", False), ("other", True), ("other", False)):
+            model = f"scripted:{name}"
+            await session.set_model(model)
+            ended = await outcome(session)
+            assert isinstance(ended, Completed)
+            told = f"The price of {model} isn't known, so a spending limit in money can't hold it"
+            assert [told in warning for warning in ended.warnings] == ([True] if is_told else [])
 
     asyncio.run(scene())
 
