@@ -50,6 +50,7 @@ from agent_magics.notebook.setting_checks import (
     taken_in,
     warn_of_tools,
 )
+from agent_magics.notebook.setting_lines import SettingLines
 from agent_magics.notebook.showing import complain, say
 from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
 from agent_magics.notebook.tools_magic import run_tools
@@ -231,7 +232,10 @@ class AgentMagics(Magics):
             skills=known.skills,
             settings=lambda name: known.values_of(name, self.traits(config=True).get(name)),
         ).matcher()
-        self._transformer = InputTransformer(hides_results=not in_kernel())
+        self._transformer = InputTransformer(
+            hides_results=not in_kernel(),
+            settings=SettingLines(self.traits(config=True), lambda: self._host.user_ns),
+        )
         self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
         self.observe(lambda _: self._say_what_is_missing(), ["model"])
         self.observe(lambda new: warn_of_tools(new.new, known.tools_or_own()), ["approval"])

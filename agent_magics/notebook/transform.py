@@ -3,6 +3,7 @@
 - `%%agent prompt` with an empty body is a prompt (IPython refuses an empty body).
 - `%agent why is it so?` is a prompt, and `%memory add was it so?` has its question mark (IPython
   would show help on the last word).
+- A setting's value without quotes is refused in a sentence (IPython would show its own code).
 - A comment above `%%agent` hides it from IPython: the error says so.
 """
 
@@ -15,6 +16,7 @@ from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import make_tokens_by_line
 
 from agent_magics.notebook.catalogue import MAGICS
+from agent_magics.notebook.setting_lines import SettingLines
 
 CELL_MAGICS = ("agent", "slot", "compact")
 _CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")
@@ -37,8 +39,11 @@ class InputTransformer:
 
     has_side_effects = True
 
-    def __init__(self, *, hides_results: bool = False) -> None:
+    def __init__(
+        self, *, hides_results: bool = False, settings: SettingLines | None = None
+    ) -> None:
         self._hides_results = hides_results
+        self._settings = settings
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Give the cell's lines as IPython should read them; may raise `UsageError`."""
@@ -48,6 +53,8 @@ class InputTransformer:
             lines = _with_body(lines)
             return _hiding_cell(lines) if self._hides_results else lines
         _refuse_comment_above(lines)
+        if self._settings:
+            self._settings.check(lines)
         lines = _with_questions(lines)
         return _hiding_line(lines) if self._hides_results else lines
 

@@ -187,3 +187,49 @@ def test_no_refusal_speaks_of_traitlets() -> None:
         assert not re.search(r"unicode|any of|\ban int\b|boolean|a dict\b|instance", form), name
         for example in re.findall(r"\{.*\}|\[.*\]", form):
             assert ast.literal_eval(example)
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "model = openai:gpt",
+            "openai:gpt can't be read; write it in quotes, %config AgentMagics.",
+        ),
+        ("model = “openai:gpt”", 'AgentMagics.model = "openai:gpt".'),
+        ("model = 'openai:gpt", 'AgentMagics.model = "openai:gpt".'),
+        ("rerun = append", 'write it in quotes, %config AgentMagics.rerun = "append".'),
+        ("session = my work  # mine", '%config AgentMagics.session = "my work".'),
+        ("max_cost_per_turn = $5", '%config AgentMagics.max_cost_per_turn = "$5".'),
+        ("context_limit = 5k", "5k can't be read; write a whole number, or None."),
+        ("auto_compact = no", "no can't be read; write True or False."),
+        ("prices = {openai:x: [1]}", 'write dollars per million tokens, {"openai:my-model": '),
+        ("approval = {run_python: auto", 'write "ask", "auto" or "never", or by tool {"run_'),
+    ],
+)
+def test_a_value_without_quotes_is_one_sentence(notebook: Notebook, line: str, says: str) -> None:
+    """With the line as it should be, or the form of what isn't a text; nothing else runs."""
+    said = notebook.run(f"1\n%config AgentMagics.{line}", fails=True)
+    assert said.startswith("UsageError: AgentMagics.")
+    assert says in said
+    assert said.count("\n") == 1
+    assert "'rewind'" in notebook.run("%config AgentMagics.rerun")
+
+
+@pytest.mark.req("N10")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word = 'append'\n%config AgentMagics.rerun = word",
+        "%config AgentMagics.rerun = kept",
+        "if True:\n    %config AgentMagics.rerun = 'append'  # from now on",
+        "%config AgentMagics.rerun = 'app' + 'end'",
+        "text = '''\n%config AgentMagics.rerun = no:x\n'''\n%config AgentMagics.rerun = kept",
+    ],
+)
+def test_a_value_that_python_reads_is_left_to_it(notebook: Notebook, source: str) -> None:
+    """Names of the notebook or of the cell, sums, what stands in a text."""
+    notebook.run("kept = 'append'")
+    assert notebook.run(source) == ""
+    assert "'append'" in notebook.run("%config AgentMagics.rerun")
