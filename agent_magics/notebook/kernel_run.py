@@ -30,6 +30,7 @@ SETTLE_TRIES, SETTLE_S = 10, 0.002
 EXIT_NOTE = "exit() does nothing in a tool; the kernel goes on.\n"
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MISSING = object()
+_CELL_HOOKS = ("pre_execute", "post_execute")
 _SYS_LAST = ("last_type", "last_value", "last_traceback", "last_exc")
 _SHELL_STATE = (
     "_last_traceback",
@@ -224,6 +225,7 @@ class _Capture:
                 (shell, "_showtraceback", self._keep_traceback),
                 (shell, "ask_exit", self._ignore_exit),
                 (shell, "loop_runner", run_on_private_loop),
+                (shell.events, "trigger", self._triggering(shell.events.trigger)),
             ):
                 stack.enter_context(replaced(place, name, value))
             for place, names in (
@@ -247,6 +249,18 @@ class _Capture:
             cast("Any", self.shell.display_pub).publish(data=data, metadata=metadata)
             for at in range(before, len(self.displays)):
                 self.displays[at] = structs.replace(self.displays[at], value=value)
+
+    def _triggering(self, trigger: Callable[..., None]) -> Callable[..., None]:
+        """Leave out a cell's hooks on other threads, where widgets' messages run them.
+
+        matplotlib's would show a figure that is half drawn here, and close it.
+        """
+
+        def trigger_here(event: str, *args: Any, **kwargs: Any) -> None:
+            if event not in _CELL_HOOKS or threading.current_thread() is self._thread:
+                trigger(event, *args, **kwargs)
+
+        return trigger_here
 
     def _publishing(self, publish: Callable[..., None]) -> Callable[..., None]:
         def publish_and_keep(

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from agent_magics.notebook.views.front_end import end_no_cell
 from agent_magics.session.loop import background_loop
 
 CONTROL = "jupyter.widget.control"
@@ -88,6 +89,7 @@ class NewPages:
                 self._controls.add(content["comm_id"])
                 with self._busy(request):
                     kernel.comm_manager.comm_open(None, None, request)
+                end_no_cell(kernel.comm_manager.get_comm(content["comm_id"]))
             case "comm_msg" if content.get("comm_id") in self._controls:
                 with self._busy(request):
                     kernel.comm_manager.comm_msg(None, None, request)

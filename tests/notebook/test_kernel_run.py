@@ -34,6 +34,7 @@ def test_streams_are_the_persons_again(shell: Any) -> None:
     after = (sys.stdout, sys.stderr, sys.displayhook, shell.display_trap.hook, shell.loop_runner)
     assert after == before
     assert "publish" not in vars(shell.display_pub)
+    assert "trigger" not in vars(shell.events)
     assert not {"ask_exit", "_showtraceback"} & vars(shell).keys()
 
 
@@ -62,6 +63,16 @@ def test_an_updated_display_is_kept_as_it_is_now(shell: Any) -> None:
     )
     result = run_user_code(shell, source)
     assert [shown.data["text/plain"] for shown in result.displays] == ["new"]
+
+
+def test_a_cell_ends_on_its_own_thread(shell: Any) -> None:
+    """A widget's message on another thread would run the hooks and flush half a figure."""
+    ended: list[threading.Thread] = []
+    shell.events.register("post_execute", lambda: ended.append(threading.current_thread()))
+    trigger = threading.Thread(target=lambda: shell.events.trigger("post_execute"))
+    shell.user_ns["message"] = trigger
+    run_user_code(shell, "message.start(); message.join()")
+    assert ended == [threading.current_thread()]
 
 
 def test_displays_of_other_threads_are_not_kept(shell: Any) -> None:

@@ -58,5 +58,18 @@ def answer_while_busy(widget: Any) -> None:
     ones have no such choice. Private, so looked for and covered by a test.
     """
     comm = widget.comm
+    end_no_cell(comm)
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, default: default  # noqa: SLF001 - see above
+
+
+def end_no_cell(comm: Any) -> None:
+    """Let messages be heard without the hooks that IPython runs around a cell.
+
+    `comm` runs them for each message, on the thread that it came on: matplotlib's would show and
+    close the figures that a cell is drawing on another one. Private, so looked for and covered by
+    a test.
+    """
+    hear = getattr(comm, "_msg_callback", None)
+    if hear is not None:
+        comm.handle_msg = hear
