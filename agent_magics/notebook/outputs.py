@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_magics.notebook.kernel_run import Passing, replaced
 from agent_magics.notebook.page import Page, Terminal
 from agent_magics.session.loop import SessionLoop
+from agent_magics.session.running import ANSWERING
 
 PATIENCE_S = 0.5
 _announced: ContextVar[object] = ContextVar("announced", default=None)
@@ -40,6 +41,32 @@ def making_way(
             _announced.set(here)
             _on_loop(loop, page.make_way)
 
+    with _told(shell, announce):
+        yield announce
+
+
+@contextmanager
+def named_by_slot(shell: InteractiveShell, loop: SessionLoop) -> Iterator[None]:
+    """Print a slot's name above what its turn shows, where another one's came before.
+
+    What is shown from `loop` is the answers themselves, which say whose they are.
+    """
+    stream, last = sys.stdout, ""
+
+    def name() -> None:
+        nonlocal last
+        slot = ANSWERING.get()
+        if slot and slot != last and not loop.is_here():
+            stream.write(f"\n{slot}:\n" if last else f"{slot}:\n")
+            last = slot
+
+    with _told(shell, name):
+        yield
+
+
+@contextmanager
+def _told(shell: InteractiveShell, announce: Callable[[], None]) -> Iterator[None]:
+    """Call `announce` before anything is printed or displayed."""
     publisher = cast("Any", shell.display_pub)
     with ExitStack() as stack:
         for place, name, value in (
@@ -48,7 +75,7 @@ def making_way(
             (publisher, "publish", _announcing(publisher.publish, announce)),
         ):
             stack.enter_context(replaced(place, name, value))
-        yield announce
+        yield
 
 
 class _Announcing(Passing):

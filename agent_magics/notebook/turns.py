@@ -13,7 +13,7 @@ from agent_magics.notebook.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.columns import columns_for
 from agent_magics.notebook.display import AnswerDisplay
 from agent_magics.notebook.host import somebody_there
-from agent_magics.notebook.outputs import making_way
+from agent_magics.notebook.outputs import making_way, named_by_slot
 from agent_magics.notebook.page import Page
 from agent_magics.notebook.remedies import sentence_of
 from agent_magics.notebook.seat import Seat
@@ -51,7 +51,8 @@ def show_turns(
             turn.cancel()
 
     try:
-        seat.bridge.run(watch_all, on_interrupt=stop)
+        with named_by_slot(seat.shell, seat.bridge.loop):
+            seat.bridge.run(watch_all, on_interrupt=stop)
     except StoppedCell:
         for turn in turns.values():
             if not turn.is_done:

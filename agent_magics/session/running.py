@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from agent_magics.core.errors import InternalPanic, RequestCancelled, StreamInterrupted, said_by
@@ -29,6 +30,7 @@ from agent_magics.session.loop import hop_iter, hops
 T = TypeVar("T")
 _CLOSE_PATIENCE_S = 0.5
 Steer = Callable[["RunningTurn", str], Awaitable[None]]
+ANSWERING: ContextVar[str] = ContextVar("answering", default="")  # the slot whose turn this is
 
 
 class Stopped(Exception):

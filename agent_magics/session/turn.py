@@ -59,7 +59,7 @@ from agent_magics.session.record import Recorder
 from agent_magics.session.references import References
 from agent_magics.session.remembering import TurnMemories
 from agent_magics.session.request import Draught
-from agent_magics.session.running import RunningTurn, Stopped
+from agent_magics.session.running import ANSWERING, RunningTurn, Stopped
 from agent_magics.session.tally import Tally
 from agent_magics.session.tool_stage import ToolStage
 from agent_magics.session.turn_hooks import TurnHooks
@@ -131,6 +131,7 @@ class TurnRun:
 
     async def run(self, given: UserInput) -> TurnOutcome:
         """Run to the end and tell how it ended; raises nothing but the loop's own cancel."""
+        ANSWERING.set(self.slot.slot_id)
         self.began_s = self.clock.monotonic()
         outcome = await self._outcome(given)
         await self.memories.after(outcome)

@@ -109,3 +109,15 @@ def test_a_figure_of_the_cell_waits_for_its_end(
     page.let_say({"text": "word " * 50, "chunk_delay_s": 0.02})
     cell = f"figure, axes = plt.subplots()\n%agent hi\nprint('half')\ntime.sleep(0.5)\n{DRAWN}"
     assert shown_while(page, cell, 1, partial(say, page)) == [whole]
+
+
+@pytest.mark.req("B5")
+def test_what_several_slots_show_is_named(page: Page, whole: str) -> None:
+    """A line tells whose it is, once for all that a slot shows in a row."""
+    page.one.ok("%slot new a\n%slot new b")
+    call = {"name": "run_python", "arguments": {"code": f"print('half')\n{BEGUN}\n{DRAWN}"}}
+    page.let_say({"calls": [call]}, {"calls": [call]}, "Done.", "Done.")
+    cell = page.one.run("%agent --slots a,b Plot it please now")
+    first, second = sorted("ab", key=cell.text.index)
+    assert cell.text == f"{first}:\nhalf\nhalf\n\n{second}:\nhalf\nhalf\n"
+    assert pictures(cell.messages, cell.messages[0]["parent_header"]["msg_id"]) == [whole] * 2
