@@ -46,10 +46,13 @@ def making_way(
 
 
 @contextmanager
-def named_by_slot(shell: InteractiveShell, loop: SessionLoop) -> Iterator[None]:
+def named_by_slot(
+    shell: InteractiveShell, loop: SessionLoop, begin: Callable[[], None]
+) -> Iterator[None]:
     """Print a slot's name above what its turn shows, where another one's came before.
 
-    What is shown from `loop` is the answers themselves, which say whose they are.
+    `begin` is called on `loop` before the first: it shows the answers, so that they stand above.
+    What is shown from there is the answers themselves, which say whose they are.
     """
     stream, last = sys.stdout, ""
 
@@ -57,6 +60,8 @@ def named_by_slot(shell: InteractiveShell, loop: SessionLoop) -> Iterator[None]:
         nonlocal last
         slot = ANSWERING.get()
         if slot and slot != last and not loop.is_here():
+            if not last:
+                _on_loop(loop, begin)
             stream.write(f"\n{slot}:\n" if last else f"{slot}:\n")
             last = slot
 

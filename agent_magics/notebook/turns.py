@@ -51,7 +51,7 @@ def show_turns(
             turn.cancel()
 
     try:
-        with named_by_slot(seat.shell, seat.bridge.loop):
+        with named_by_slot(seat.shell, seat.bridge.loop, partial(_begin, answers)):
             seat.bridge.run(watch_all, on_interrupt=stop)
     except StoppedCell:
         for turn in turns.values():
@@ -62,6 +62,12 @@ def show_turns(
         keep({slot: end.reply for slot, end in ended.items() if isinstance(end, Completed)})
     _end_together(ended, answers, keeps_going=keeps_going)
     return {slot: ended[slot].reply for slot in turns}
+
+
+def _begin(answers: Mapping[str, AnswerDisplay]) -> None:
+    for answer in answers.values():
+        if isinstance(answer.page, Page):
+            answer.page.begin()
 
 
 def _end_together(

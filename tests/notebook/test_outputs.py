@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 from collections.abc import Callable
@@ -13,9 +14,10 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded
-from agent_magics.notebook.outputs import making_way
+from agent_magics.notebook.outputs import making_way, named_by_slot
 from agent_magics.notebook.page import Line, Page, Terminal
 from agent_magics.session.loop import background_loop
+from agent_magics.session.running import ANSWERING
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "N2")]
 
@@ -166,3 +168,25 @@ def test_a_terminal_ends_its_line(cell: Cell) -> None:
     with making_way(cell.shell, page, cell.loop):
         print("printed", file=sys.stderr)  # noqa: T201 - what tools do
     assert stream.getvalue() == "Let me look.\n"
+
+
+@pytest.mark.req("B5")
+def test_outputs_of_several_slots_are_named(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answers are shown first; each slot's name once a row, on a line of its own."""
+    began: list[str] = []
+
+    def begin() -> None:
+        began.append(capsys.readouterr().out)
+
+    def show(slot: str) -> None:
+        ANSWERING.set(slot)
+        sys.stdout.write("seen")
+        cell.plot()
+
+    with named_by_slot(cell.shell, cell.loop, begin):
+        for slot in ("a", "a", "b", "a", ""):
+            contextvars.copy_context().run(show, slot)
+        cell.on_loop(lambda: contextvars.copy_context().run(show, "b"))
+    assert began == [""]
+    out = capsys.readouterr().out
+    assert out == "a:\nseenseen\nb:\nseen\na:\nseenseenseen"
