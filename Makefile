@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 QUICKSTART := notebooks/01_quickstart.ipynb
 OLDER := $(patsubst tests/versions/%.txt,%,$(wildcard tests/versions/*.txt))
-OLDER_TOOLS := hypothesis nbclient pytest
+OLDER_TOOLS := hypothesis matplotlib nbclient pytest
 OLDER_PYTHON ?= $(or $(shell python3.11 -c 'import sys; print(sys.executable)' 2>/dev/null),$(PYTHON))
 NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 

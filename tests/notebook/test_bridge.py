@@ -146,6 +146,7 @@ def test_code_of_a_tool_is_interrupted_and_recorded_so(jupyter: Kernel, wait: st
     source = f"print('in the tool', flush=True)\n{wait}"
     message = jupyter.start(f"bridge.run(lambda: turn_with_tool({source!r}))")
     jupyter.wait_text("in the tool")
+    time.sleep(0.3)  # what it printed is still on its way
     pressed = jupyter.interrupt()
     cell = jupyter.finish(message)
     assert time.monotonic() - pressed < 2
