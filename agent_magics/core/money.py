@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Protocol
@@ -179,6 +180,8 @@ class SpendingLimit(Value):
                 f'The spending limit "{text}" can\'t be read; write money as "$0.50" or tokens as'
                 ' "200k tokens".'
             )
+        if not math.isfinite(float(found["usd"] or found["tokens"])):
+            raise InputValidation("No spending can reach that limit; write a smaller one.")
         if found["usd"]:
             return cls(usd=float(found["usd"]))
         return cls(tokens=round(float(found["tokens"]) * _UNITS[found["unit"].lower()]))

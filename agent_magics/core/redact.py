@@ -11,6 +11,7 @@ SHOWN_CHARACTERS = 3
 _SHORTEST_KEY = 6
 
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s\"',;]+")
+_BASIC = re.compile(r"(?i)\b(authorization[\"']?\s*[:=]?\s*[\"']?basic\s+)[^\s\"',;]+")
 _QUERY = re.compile(r"(?i)([?&](?:api[-_]?key|key|token|access_token)=)[^&\s\"']+")
 _USER_INFO = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]{0,20}://)[^/\s@\"']+@")
 _SCHEME = re.compile(r"(?i)\bhttps?://")
@@ -41,7 +42,7 @@ def without_marked_keys(text: str) -> str:
     """Replace what looks like a key or is called one; other parts of an address stay."""
     text = _USER_INFO.sub(r"\1…@", text)
     text = without_keys(text, lambda key: "…" if "PRIVATE KEY" in key else key_end(key))
-    text = _BEARER.sub(r"\1…", text)
+    text = _BASIC.sub(r"\1…", _BEARER.sub(r"\1…", text))
     return _QUERY.sub(r"\1…", text)
 
 

@@ -15,6 +15,7 @@ from traitlets.config.loader import DeferredConfig, LazyConfigValue
 from agent_magics.core.config import read_models
 from agent_magics.core.errors import AgentError, InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
+from agent_magics.core.redact import redact
 from agent_magics.core.wording import near
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.showing import complain
@@ -42,7 +43,9 @@ def fault_of(name: str, value: Any) -> str | None:
     try:
         _CHECKS[name](value)
     except AgentError as error:
-        return error.message
+        return redact(error.message)
+    except (TypeError, ValueError, ArithmeticError):
+        return f"{redact(f'{value!r:.60}')} can't be used."
     return None
 
 
@@ -125,10 +128,10 @@ def _why_not(given: Any, trait: Any, now: Any) -> str | None:
     if value is None and trait.allow_none:
         return None
     try:
-        trait.validate(_NOBODY, value)
+        taken = trait.validate(_NOBODY, value)  # which may be another value: bytes are decoded
     except traitlets.TraitError:
-        return f"{value!r} can't be used; write {form_of(trait)}."
-    return fault_of(trait.name, value) if trait.name in _CHECKS else None
+        return f"{redact(repr(value))} can't be used; write {form_of(trait)}."
+    return fault_of(trait.name, taken) if trait.name in _CHECKS else None
 
 
 def _value_of(given: Any, trait: Any, now: Any) -> Any:

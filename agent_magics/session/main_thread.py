@@ -24,6 +24,7 @@ from agent_magics.core.errors import Interrupted
 T = TypeVar("T")
 TICK_S = 0.05
 STOPS_WAITING = 2  # interrupts
+STEPS_TO_HEAR, HEAR_PATIENCE_S = 20, 0.2
 
 
 class Waitable(Protocol):
@@ -42,10 +43,11 @@ W = TypeVar("W", bound=Waitable)
 
 
 class _Job:
-    """One piece of work, in the context of who asked for it."""
+    """One piece of work, in the context of who asked for it; `loop` is where they wait."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.work = work
+        self.loop = loop
         self.context = contextvars.copy_context()
         self.future: Future[Any] = Future()
 
@@ -102,7 +104,7 @@ class MainThread:
         """
         if self.is_here():
             return work()
-        job = _Job(work)
+        job = _Job(work, asyncio.get_running_loop())
         self._jobs.put(job)
         for loop, _ in reversed(self._servers):
             with suppress(RuntimeError):  # that loop was closed meanwhile
@@ -231,6 +233,7 @@ class MainThread:
             error = Interrupted()
             error.__cause__ = interrupt
             job.future.set_exception(error)
+            _let_hear(job.loop)  # or the next one starts before it is withdrawn (decision 11)
         except StopIteration as error:  # asyncio can't pass it on: who asked would wait for ever
             wrapped = RuntimeError("the work raised StopIteration")
             wrapped.__cause__ = error
@@ -303,3 +306,18 @@ class MainThread:
             return
         with self._handling(tell_and_raise):
             yield
+
+
+def _let_hear(loop: asyncio.AbstractEventLoop) -> None:
+    """Wait until what was posted to a loop has come to all whom it concerns; never for long."""
+    done = threading.Event()
+
+    def hear(steps: int) -> None:
+        if steps:
+            loop.call_soon(hear, steps - 1)
+        else:
+            done.set()
+
+    with suppress(RuntimeError):  # that loop was closed meanwhile
+        loop.call_soon_threadsafe(hear, STEPS_TO_HEAR)
+        done.wait(HEAR_PATIENCE_S)

@@ -112,8 +112,9 @@ def test_a_prompt_reads_as_markdown(notebook: Notebook) -> None:
     """Its header as a magic, its value marked."""
     notebook.lab.do(notebook.lab.page.evaluate(ADD, "%%agent --slot a\nWhich of {{df.columns}}?"))
     editor = ".jp-Cell:has-text('Which of') .cm-content"
-    assert notebook.text(f"{editor} .cm-agentMagicsHeader") == "%%agent --slot a"
-    assert notebook.text(f"{editor} .cm-agentMagicsValue") == "{{df.columns}}"
+    marked = {"Header": "%%agent --slot a", "Value": "{{df.columns}}"}
+    for name, text in marked.items():  # the cell may be out of sight
+        notebook.wait_for(f"{editor} .cm-agentMagics{name}:text-is('{text}')", "attached")
 
 
 def test_the_page_asked_nothing_outside(notebook: Notebook) -> None:

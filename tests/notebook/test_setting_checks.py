@@ -98,7 +98,17 @@ def test_values_that_can_be_used_are_taken(notebook: Notebook) -> None:
 
 
 @pytest.mark.req("N10")
-@pytest.mark.parametrize("line", ["rerun = 'foo'", "memory = 'maybe'", "context_limit = -1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rerun = 'foo'",
+        "memory = 'maybe'",
+        "context_limit = -1",
+        "max_cost_per_turn = b'5 bananas'",
+        f"max_cost_per_turn = '{'9' * 400} tokens'",
+        "rerun = 'vllm:m@http://me:a-password@host/v1?k=a-code'",
+    ],
+)
 @pytest.mark.parametrize("again", ["%reload_ext", "%unload_ext agent_magics\n%load_ext"])
 def test_what_was_refused_is_gone_at_the_next_loading(
     notebook: Notebook, line: str, again: str

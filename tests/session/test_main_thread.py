@@ -272,3 +272,37 @@ def test_a_button_interrupts_as_sigint_does(loop: SessionLoop) -> None:
     )
     assert (told, interrupts) == (["stopped"], 1)
     assert not loop.main.is_waited_on
+
+
+@pytest.mark.req("dec11")
+def test_work_that_waits_does_not_begin_after_an_interrupt(loop: SessionLoop) -> None:
+    """It is withdrawn by the same interrupt, before the main thread looks for more."""
+    began: list[int] = []
+
+    def work(number: int) -> None:
+        began.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    async def ask(number: int) -> None:
+        await loop.main.call(lambda: work(number))
+
+    async def turns() -> None:
+        working = [asyncio.ensure_future(ask(number)) for number in range(4)]
+        here = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        stops.append(lambda: here.call_soon_threadsafe(stop.set))
+        await stop.wait()
+        for _ in range(8):  # the way from a turn to its tool
+            time.sleep(0.002)  # noqa: ASYNC251 - busy
+            await asyncio.sleep(0)
+        for each in working:
+            each.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+
+    def stop_all() -> None:
+        for stop in stops:
+            stop()
+
+    stops: list[Callable[[], object]] = []
+    _, interrupts = loop.main.pump(lambda: loop.post(turns()), on_interrupt=stop_all)
+    assert (began, interrupts) == ([0], 1)

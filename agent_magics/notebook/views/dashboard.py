@@ -47,6 +47,9 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         self.comparison = CompareView(session)
         self.ledger = LedgerExplorer(session)
         self._views = (self.tabs, self.budget, self.ledger, self.comparison)
+        if self.tabs.has_ended:  # of a closed session: there are no models to place
+            super().__init__([])
+            return
         for half in (self.tabs, self.budget):
             half.layout.flex, half.layout.width = "1 1 22em", "auto"
         row = ipywidgets.HBox([self.tabs, self.budget])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+_HEARD = ("custom", "request_state")
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
@@ -58,9 +60,21 @@ def answer_while_busy(widget: Any) -> None:
     ones have no such choice. Private, so looked for and covered by a test.
     """
     comm = widget.comm
+    comm.on_msg(lambda message: _hear(widget, message))
     end_no_cell(comm)
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, default: default  # noqa: SLF001 - see above
+
+
+def _hear(widget: Any, message: dict[str, Any]) -> None:
+    """Pass on what pages say to us; none of them sets a trait, an anchor or a module of ours."""
+    data = message.get("content", {}).get("data")
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return  # it couldn't be answered
+    if isinstance(data, dict) and data.get("method") in _HEARD:
+        widget._handle_msg(message)  # noqa: SLF001 - ipywidgets' own way in
 
 
 def end_no_cell(comm: Any) -> None:

@@ -195,3 +195,32 @@ def test_the_magics_draw_the_session_that_is_open(notebook: Notebook) -> None:
         seat.views().ledger()
     notebook.run("%config AgentMagics.context_limit = 40_000")
     assert models() == before
+
+
+@pytest.mark.req("inv18")
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"method": "update", "state": {"_esm": "x"}, "buffer_paths": []},
+        {"method": "update", "state": {"anchor": '"><b>x'}, "buffer_paths": []},
+        {"method": "update", "state": {"anchor": 5}, "buffer_paths": []},
+        {},
+        [],
+        {"method": "custom"},
+        {"method": "custom", "content": {"kind": "rows", "id": "\ud800", "first": 0, "count": 3}},
+    ],
+    ids=["module", "anchor", "number", "nothing", "a list", "no content", "half a pair"],
+)
+def test_no_page_changes_a_widget(session: Session, data: object) -> None:
+    """What isn't said to us is passed by in silence."""
+    view = LedgerExplorer(session)
+    before = view.get_state()
+    view.comm.handle_msg({"content": {"data": data}, "buffers": []})
+    assert view.get_state() == before
+    view.close()
+
+
+def test_a_dashboard_of_a_closed_session_says_so(session: Session) -> None:
+    """As its parts do."""
+    run(session.close())
+    assert ENDED in repr(Dashboard(session))
