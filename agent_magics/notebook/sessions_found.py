@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any, cast
+from typing import cast
 
+from agent_magics.core.catalog import NotebookStorage
 from agent_magics.core.errors import InputValidation, SessionNotFound
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionSummary
-from agent_magics.ledger.peek import sizes_in
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.seat import Seat
 
 UNTITLED = "(untitled)"
@@ -70,7 +70,7 @@ def every_session(seat: Seat) -> list[Found]:
     """List the sessions in the store, the newest first."""
     summaries, held = seat.bridge.run(lambda: _read(seat))
     here, notebooks = seat.session_here, seat.notebooks()
-    sizes = sizes_in(path_of(seat.store))
+    sizes = open_catalog(seat.store).sizes()
     opened = seat.opened.session_id if seat.opened and not seat.opened.is_readonly else None
     return [
         Found(
@@ -120,5 +120,5 @@ def said_size(count: int) -> str:
 async def _read(seat: Seat) -> tuple[Sequence[SessionSummary], frozenset[str]]:
     agent = await seat.agent()
     summaries = await agent.find_sessions("")
-    store = cast("Any", agent.storage)  # who has what open is no part of the port
+    store = cast("NotebookStorage", agent.storage)  # what the seat gave it
     return summaries, await store.held_sessions()

@@ -17,9 +17,9 @@ import agent_magics
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.errors import AgentError, StorageError
 from agent_magics.dataframes.columns import COLUMNS
-from agent_magics.ledger.archive import Archive
-from agent_magics.ledger.memories import SqlMemoryStore
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.archive import Archive
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.testing import memory

@@ -18,9 +18,9 @@ from agent_magics.core.errors import StorageError
 from agent_magics.core.events import encode_payload
 from agent_magics.core.ports import Change
 from agent_magics.ledger import schema
-from agent_magics.ledger.connection import HeldConnection
-from agent_magics.ledger.migrations.upgrade import upgrade
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.connection import LedgerConnection
+from agent_magics.ledger.sqlite.migrations.upgrade import upgrade
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 
@@ -31,7 +31,7 @@ TEXTS = ("first", "second", "third")
 def make_older(path: Path, *, version: str) -> None:
     """Make a file of an older schema with one session of three messages."""
     path.parent.mkdir()
-    held = HeldConnection(path, busy_timeout_s=1, network=None)
+    held = LedgerConnection(path, busy_timeout_s=1, network=None)
     upgrade(held.core, version)
     held.raw.execute(
         "INSERT INTO sessions (session_id, created_at, updated_at, message_count, epoch)"
@@ -144,7 +144,7 @@ def test_alembic_is_not_imported_for_a_file_of_ours(root: Path, tmp_path: Path) 
 
     script = (
         "import asyncio, sys\n"
-        "from agent_magics.ledger.store import SqlStore\n"
+        "from agent_magics.ledger.sqlite.store import SqlStore\n"
         "async def main():\n"
         "    store = SqlStore(sys.argv[1])\n"
         "    await store.load('s')\n"

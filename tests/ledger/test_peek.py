@@ -16,15 +16,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from agent_magics.ledger.held import is_held
+from agent_magics.ledger.peek import Peek, names_in, peek
+from agent_magics.ledger.place import door_of, lease_of
 from filelock import FileLock
 
 from agent_magics.core.ports import Change
 from agent_magics.ledger import peek as peeking
 from agent_magics.ledger import schema
-from agent_magics.ledger.held import is_held
-from agent_magics.ledger.peek import Peek, names_in, peek
-from agent_magics.ledger.place import door_of, lease_of
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import assistant, new, owner, slot, user
 from tests.ledger.conftest import Play
 

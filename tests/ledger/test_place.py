@@ -10,8 +10,8 @@ import pytest
 from agent_magics.core.errors import StorageError
 from agent_magics.core.ports import Change
 from agent_magics.ledger import place
-from agent_magics.ledger.lease import Locks
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.locks import Locks
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, refused, user
 
 pytestmark = pytest.mark.req("dec64")
@@ -79,7 +79,7 @@ def test_locks_that_do_not_hold_are_refused(
     """Where a second process gets a lock that the first one holds, nothing is written."""
     store = SqlStore(on_network)
     # A second process that can't even see the lock: the same answer as a lock that doesn't hold.
-    monkeypatch.setattr("agent_magics.ledger.lease._PROBE", "")
+    monkeypatch.setattr("agent_magics.ledger.sqlite.locks._PROBE", "")
 
     async def scenario() -> str:
         said = await refused(StorageError, store.load("s"))

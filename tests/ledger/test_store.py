@@ -19,7 +19,7 @@ from agent_magics.core.events import Draft, UserMessage
 from agent_magics.core.messages import Text
 from agent_magics.core.ports import Change
 from agent_magics.core.slots import SlotConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import (
     NOON,
     assistant,

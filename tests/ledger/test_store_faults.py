@@ -19,7 +19,7 @@ import pytest
 from agent_magics.core.errors import StorageError
 from agent_magics.core.ports import Change
 from agent_magics.ledger import faults, schema
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import assistant, loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 
@@ -174,7 +174,7 @@ def test_a_failed_open_is_tried_again(play: Play, path: Path) -> None:
 READ_ONLY = """
 import asyncio, os, sys, tempfile
 from agent_magics.core.errors import StorageError
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import owner
 
 async def open_at(path):

@@ -18,7 +18,7 @@ import pytest
 from agent_magics.core.errors import SessionLocked, StorageError
 from agent_magics.core.events import Draft
 from agent_magics.core.ports import Change
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 

@@ -16,7 +16,7 @@ from agent_magics.core.events import LedgerEvent, Payload, ToolCalled, decode_pa
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.ledger import rows
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, user
 
 # Broken halves, NUL, line ends of all kinds, right-to-left marks, and anything else.

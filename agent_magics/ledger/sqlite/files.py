@@ -1,17 +1,18 @@
-"""Where a ledger's file and its locks are, on what disk, and whether it is still the same file."""
+"""The ledger's file: its path, the file system it is on, and whether it is still the same file."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
 from agent_magics.core.errors import InputValidation
+from agent_magics.ledger.locations import scheme_of, unsupported, url_rest
 
 MOUNTS = Path("/proc/self/mountinfo")
-# File systems on which a shared memory map, and so WAL, can't be trusted between hosts (D 64).
+# A write-ahead log needs memory that all its users share. Two hosts share none, so on these file
+# systems a WAL database breaks (sqlite.org/wal.html); see docs/decisions.md#64.
 NETWORK_TYPES = frozenset(
     {
         "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre",
@@ -21,25 +22,25 @@ NETWORK_TYPES = frozenset(
     }
 )  # fmt: skip
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _TYPE_FIELD = 0  # of what follows " - " in a line of mountinfo
 _MOUNT_POINT_FIELD = 4
+# A ledger holds what people said and what their tools returned: nobody else's to read.
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 
 
 def path_of(location: Path | str) -> Path:
-    """Read a path or an `sqlite:///` URL; raise `InputValidation` on other databases."""
+    """Return the file that a path or an `sqlite:///` URL names.
+
+    Raises `InputValidation` on a URL of another database and on what names no file.
+    """
     text = os.fspath(location)
-    url = _URL.fullmatch(text)
-    if url is None:
+    rest = url_rest(text)
+    if rest is None:
         return _checked(text, text)
-    scheme, rest = url.groups()
-    if scheme.lower().split("+")[0] != "sqlite":
-        raise InputValidation(
-            f"A ledger in {scheme} can't be used yet; give a path or an sqlite:/// URL."
-        )
+    if scheme_of(text) != "sqlite":
+        raise unsupported(text)
     if not rest.startswith("/"):
         raise InputValidation(
             f"{text!r} names no file; write sqlite:///relative or sqlite:////abs."
@@ -48,24 +49,14 @@ def path_of(location: Path | str) -> Path:
 
 
 def _checked(path: str, given: str) -> Path:
+    # An in-memory database of SQLite's would be another one for each connection.
     if not path.strip() or path == ":memory:" or "\0" in path:
         raise InputValidation(f"{given!r} names no file; give the ledger a path.")
     return Path(path).expanduser().absolute()
 
 
-def door_of(store: Path) -> Path:
-    """Give the lock that everybody passes who opens or closes a session of a store."""
-    return store.with_name(store.name + ".locks") / "store.lock"
-
-
-def lease_of(store: Path, session_id: str, epoch: int) -> Path:
-    """Give the lock that the owner of a session at an epoch holds."""
-    name = hashlib.sha256(session_id.encode()).hexdigest()[:20]
-    return door_of(store).with_name(f"{name}.{epoch}.lock")
-
-
 def network_type(path: Path, mountinfo: str) -> str | None:
-    """Name the network file system that `path` (absolute) lies on; None on a local one.
+    """Return the type of the network file system that `path` (absolute) is on; None on a local one.
 
     `mountinfo` is the text of Linux's /proc/self/mountinfo. Where there is none, nothing is known
     and the place counts as local.
@@ -83,7 +74,7 @@ def network_type(path: Path, mountinfo: str) -> str | None:
 
 
 def network_type_of(path: Path) -> str | None:
-    """Name the network file system under `path` as this system tells it."""
+    """Return the type of the network file system under `path`, as this system reports it."""
     try:
         mountinfo = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -92,10 +83,12 @@ def network_type_of(path: Path) -> str | None:
 
 
 def prepare(path: Path) -> tuple[int, int]:
-    """Make folder and file where they are missing, readable by the user alone; give its identity.
+    """Create folder and file where they are missing, readable by the user alone.
 
-    SQLite gives its -wal, -shm and -journal files the mode of the file itself.
+    Return the file's identity (device, inode). Raises `OSError` where the place can't be used.
     """
+    # SQLite gives its -wal, -shm and -journal files the mode of the file itself, so the file is
+    # made before SQLite can make it with the process's umask.
     path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_FOLDER)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), _PRIVATE_FILE)
     try:
@@ -108,7 +101,7 @@ def prepare(path: Path) -> tuple[int, int]:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Tell which file stands at `path` now; None where there is none."""
+    """Return the identity of the file at `path` now; None where there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116  before every write, and three times as fast
     except FileNotFoundError:

@@ -9,10 +9,10 @@ import msgspec
 from agent_magics.core.memories import Memory
 from agent_magics.core.text import clean_text, clean_value
 from agent_magics.ledger.listing import check_limit
-from agent_magics.ledger.memory_terms import ranked
+from agent_magics.ledger.search_terms import ranked
 
 
-class TransientMemoryStore:
+class InMemoryMemoryStore:
     """`core.ports.MemoryStorage` in memory: the same rules, nothing durable."""
 
     def __init__(self) -> None:

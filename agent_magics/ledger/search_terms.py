@@ -39,12 +39,12 @@ _EMPTY_WORD = re.compile(
 
 
 def index_terms(text: str) -> str:
-    """Give the words that `text` is found by, as a text for an index that splits at blanks."""
+    """Return the words that `text` is found by, as a text for an index that splits at blanks."""
     return " ".join(term for word in _words(text) for term in _all_terms(word))
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """Give the words to look for, each once, at most 64; none where the query says nothing.
+    """Return the words to look for, each once, at most 64; none where the query says nothing.
 
     Of a long text those at its beginning and its end, where the question stands. English words
     that every sentence has are left out, unless there are no others.
@@ -58,7 +58,7 @@ def query_terms(query: str) -> tuple[str, ...]:
 
 
 def ranked(query: str, texts: Iterable[tuple[T, str]]) -> list[T]:
-    """Give the things whose text has a word of `query`, best first; equals keep their order.
+    """Return the things whose text has a word of `query`, best first; equals keep their order.
 
     Rare words count more, in short texts more than in long ones (as BM25 does).
     """

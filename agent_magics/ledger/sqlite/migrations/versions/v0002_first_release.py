@@ -1,29 +1,27 @@
-"""The tables as they were tried before the first release."""
+"""The schema of the first release. Frozen: what comes later is a revision of its own.
+
+Its number is 2, which the ledgers of 0.1.0 carry; 0 and 1 were never released.
+"""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0"
+revision = "2"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables of the trial."""
+    """Create every table."""
     _sessions()
     _slots()
     _events()
     _checkpoints()
-    op.create_table(
-        "drafts",
-        sa.Column("session_id", sa.Text, primary_key=True),
-        sa.Column("slot_uid", sa.Text, primary_key=True),
-        sa.Column("turn_id", sa.Text, primary_key=True),
-        sa.Column("text", sa.Text, nullable=False),
-    )
+    _drafts_and_bindings()
+    _memories()
 
 
 def _sessions() -> None:
@@ -35,6 +33,7 @@ def _sessions() -> None:
         sa.Column("title", sa.Text),
         sa.Column("current_slot_uid", sa.Text, nullable=False, server_default=""),
         sa.Column("message_count", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("head_seq", sa.Integer, nullable=False, server_default="0"),
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("owner_pid", sa.Integer),
         sa.Column("owner_host", sa.Text),
@@ -69,6 +68,7 @@ def _events() -> None:
         sa.Column("turn_id", sa.Text),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("payload", sa.LargeBinary, nullable=False),
+        sa.Column("tokens", sa.Integer, nullable=False, server_default="0"),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
@@ -94,3 +94,34 @@ def _checkpoints() -> None:
         sa.Column("degraded", sa.Boolean, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
     )
+
+
+def _drafts_and_bindings() -> None:
+    op.create_table(
+        "drafts",
+        sa.Column("session_id", sa.Text, primary_key=True),
+        sa.Column("slot_uid", sa.Text, primary_key=True),
+        sa.Column("turn_id", sa.Text, primary_key=True),
+        sa.Column("text", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "bindings",
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("session_id", sa.Text, nullable=False),
+    )
+
+
+def _memories() -> None:
+    op.create_table(
+        "memories",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("memory_id", sa.Text, nullable=False, unique=True),
+        sa.Column("namespace", sa.Text, nullable=False),
+        sa.Column("content", sa.Text, nullable=False),
+        sa.Column("tags", sa.Text, nullable=False),
+        sa.Column("source", sa.Text, nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("updated_at", sa.BigInteger, nullable=False),
+        sa.Column("indexed", sa.Integer, nullable=False, server_default="0"),
+    )
+    op.create_index("ix_memories_namespace", "memories", ["namespace"])

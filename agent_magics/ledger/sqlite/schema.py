@@ -18,7 +18,10 @@ from sqlalchemy import (
     Text,
 )
 
+# What `schema_version` of a file says, and the newest revision in `migrations`. 0 and 1 were drafts
+# that no release had; a file of theirs is refused.
 SCHEMA_VERSION = 2
+FIRST_RELEASED = 2
 VERSION_TABLE = "schema_version"
 
 metadata = MetaData()
@@ -27,7 +30,8 @@ metadata = MetaData()
 schema_version = Table(VERSION_TABLE, metadata, Column("version_num", String(32), primary_key=True))
 
 # `head_seq` is the last seq that was given: it never falls, so that no seq is given twice.
-# The owner columns are for the message of a second kernel; the right to write is `epoch` (D 44).
+# The owner columns are for the message that a second kernel shows. They prove nothing, since an
+# owner that was killed leaves them behind: the right to write is `epoch` and its file lock.
 sessions = Table(
     "sessions",
     metadata,
@@ -61,7 +65,8 @@ slots = Table(
     sqlite_with_rowid=False,
 )
 
-# Clustered by its key: one session's events lie together, and an append touches one tree.
+# WITHOUT ROWID clusters by the key: one session's events lie together, and an append touches one
+# tree.
 events = Table(
     "events",
     metadata,
@@ -97,7 +102,8 @@ checkpoints = Table(
     Column("created_at", BigInteger, nullable=False),
 )
 
-# The one table whose rows are overwritten (D 62).
+# The answer of a running turn, as far as it has come. The one table whose rows are overwritten: in
+# an append-only one every few words of an answer would stay for good.
 drafts = Table(
     "drafts",
     metadata,
@@ -107,7 +113,7 @@ drafts = Table(
     Column("text", Text, nullable=False),
 )
 
-# Which session a kernel or a notebook used last (D 46).
+# Which session a kernel or a notebook used last: its key is `kernel:<id>` or `notebook:<path>`.
 bindings = Table(
     "bindings",
     metadata,

@@ -1,4 +1,4 @@
-"""A store that is only read: nothing is made, migrated, locked or kept open.
+"""A ledger that is only read, for frames: nothing is created, migrated, locked or kept open.
 
 Another kernel may be writing it; each reading sees one state throughout.
 """
@@ -11,18 +11,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy
-from sqlalchemy import inspect, select
+from sqlalchemy import select
 from sqlalchemy.pool import StaticPool
 
 from agent_magics.core.errors import StorageError
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger import faults, place, schema
-from agent_magics.ledger.memories import every_memory
-from agent_magics.ledger.reading import session_state
+from agent_magics.ledger.sqlite import errors, files, schema
+from agent_magics.ledger.sqlite.memories import every_memory
+from agent_magics.ledger.sqlite.reading import session_state
 
-OLDEST_READABLE = 1  # the version whose tables of sessions are the ones of today
 _WAIT_S = 5.0
 _ORDER = (schema.sessions.c.created_at, schema.sessions.c.session_id)
 
@@ -40,7 +39,7 @@ class Archive:
     """
 
     def __init__(self, location: Path | str, *, is_optional: bool = False) -> None:
-        self.path = place.path_of(location)
+        self.path = files.path_of(location)
         self._is_optional = is_optional
 
     def sessions(self) -> Iterator[SessionState]:
@@ -59,8 +58,7 @@ class Archive:
         if self._is_optional and not self.path.exists():
             return ()
         with self._open() as opened:
-            has_memories = inspect(opened.core).has_table(schema.memories.name)
-            return every_memory(opened.core) if has_memories else ()
+            return every_memory(opened.core)
 
     @contextmanager
     def _open(self) -> Iterator[_Opened]:
@@ -78,15 +76,18 @@ class Archive:
                 with engine.connect() as core:
                     yield _Opened(raw=raw, core=core)
                 engine.dispose()
-        except faults.FOREIGN as error:
-            raise faults.storage_error(error, self.path) from error
+        except errors.FOREIGN as error:
+            raise errors.storage_error(error, self.path) from error
 
     def _connected(self) -> sqlite3.Connection:
-        """Begin to read; where SQLite can't write beside it, only a ledger at rest can be read."""
+        """Connect and begin to read."""
         address = self.path.as_uri()
         try:
             return self._begun(f"{address}?mode=ro")
         except sqlite3.OperationalError:
+            # Reading a WAL database makes two files beside it, which a read-only mount refuses.
+            # `immutable` needs none, and promises that nobody writes: that is so only of a ledger
+            # whose log is empty.
             wal = self.path.with_name(f"{self.path.name}-wal")
             if wal.exists() and wal.stat().st_size:
                 raise
@@ -107,15 +108,12 @@ class Archive:
     def _check(self, raw: sqlite3.Connection) -> None:
         tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master")}
         if schema.VERSION_TABLE not in tables:
-            raise faults.foreign_database(self.path)
+            raise errors.foreign_database(self.path)
         row = raw.execute(f"SELECT version_num FROM {schema.VERSION_TABLE}").fetchone()  # noqa: S608  our own name
         version = "" if row is None else str(row[0])
         if not version.isdecimal():
-            raise faults.foreign_database(self.path)
+            raise errors.foreign_database(self.path)
         if int(version) > schema.SCHEMA_VERSION:
-            raise faults.newer(self.path, version, schema.SCHEMA_VERSION)
-        if int(version) < OLDEST_READABLE:
-            raise StorageError(
-                f"The ledger at {self.path} is of an older agent-magics (schema {version});"
-                " open a session in it once, which brings it up to date."
-            )
+            raise errors.newer(self.path, version, schema.SCHEMA_VERSION)
+        if int(version) < schema.FIRST_RELEASED:
+            raise errors.unreleased(self.path, version)

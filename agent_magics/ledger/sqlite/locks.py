@@ -1,9 +1,10 @@
-"""One writer a session: file locks beside the store that die with their owner (D 44).
+"""One writer a session: file locks beside the store that die with their owner.
 
 A session's owner at epoch N holds the lock file of epoch N, so the newest owner can always be told
 from one that was overtaken: `take` goes on to epoch N + 1 and its file, whatever the old owner
 still holds. Whoever opens, closes, takes or deletes a session, or makes or migrates the file,
-passes the store's door, one at a time. No heartbeat, no clock.
+holds the store's lock meanwhile. A heartbeat would do worse: one long call into C code starves its
+thread, and the session would seem free (docs/decisions.md#44).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 from filelock import FileLock
 
 from agent_magics.core.ports import Lease
-from agent_magics.ledger.held import is_locked
-from agent_magics.ledger.place import door_of, lease_of
+from agent_magics.ledger.sqlite.lock_files import is_locked, lease_lock_of, store_lock_of
 
 _PRIVATE = 0o600
 _SELF_TEST_S = 20.0
-# Run by a second process: it must not get a lock that this one holds.
+# Run by a second process: it must not get a lock that this one holds. Some network mounts grant
+# every lock, or know only those of one process.
 _PROBE = (
     "import sys, filelock\n"
     "try:\n filelock.FileLock(sys.argv[1]).acquire(blocking=False)\n"
@@ -31,20 +32,23 @@ _PROBE = (
 _REFUSED = 3
 
 
-class Locks:
+class LeaseLocks:
     """The lock files of one store, in a folder named after it."""
 
     def __init__(self, store: Path, *, timeout_s: float) -> None:
         self._store = store
-        self._folder = door_of(store).parent
+        self._folder = store_lock_of(store).parent
         self._timeout_s = timeout_s
         self._held: dict[str, tuple[int, FileLock]] = {}
 
     @contextmanager
-    def door(self) -> Iterator[None]:
-        """Be the only one that opens, takes or deletes; `filelock.Timeout` if it takes long."""
+    def exclusive(self) -> Iterator[None]:
+        """Hold the store's lock: nobody else opens, takes or deletes meanwhile.
+
+        Raises `filelock.Timeout` after `timeout_s`.
+        """
         self._folder.mkdir(mode=0o700, exist_ok=True, parents=True)
-        lock = _lock(door_of(self._store))
+        lock = _lock(store_lock_of(self._store))
         lock.acquire(timeout=self._timeout_s, poll_interval=0.01)
         try:
             yield
@@ -52,17 +56,17 @@ class Locks:
             lock.release()
 
     def is_held(self, lease: Lease) -> bool:
-        """Tell whether a living process, this one too, holds a lease."""
+        """Return whether a living process, this one too, holds a lease."""
         return is_locked(self._path(lease))
 
     def lock(self, lease: Lease) -> FileLock:
-        """Lock a new lease, to be kept or undone."""
+        """Acquire the lock of a new lease, to be kept or undone."""
         lock = _lock(self._path(lease))
         lock.acquire(blocking=False)
         return lock
 
     def undo(self, lease: Lease, lock: FileLock) -> None:
-        """Give up a lock that was never kept."""
+        """Release the lock of a lease that is not kept."""
         self.forget(lease)
         lock.release()
 
@@ -74,12 +78,12 @@ class Locks:
         self._held[lease.session_id] = (lease.epoch, lock)
 
     def holds(self, lease: Lease) -> bool:
-        """Tell whether this store holds that lease."""
+        """Return whether this store holds that lease."""
         held = self._held.get(lease.session_id)
         return held is not None and held[0] == lease.epoch
 
     def drop(self, lease: Lease) -> None:
-        """Let a lease go, if this store holds it."""
+        """Release a lease, if this store holds it."""
         if self.holds(lease):
             self.undo(lease, self._held.pop(lease.session_id)[1])
 
@@ -95,7 +99,7 @@ class Locks:
         return tuple(Lease(session_id=name, epoch=epoch) for name, (epoch, _) in held)
 
     def are_trusted(self) -> bool:
-        """Lock here and in a second process; True where that one is refused (D 64)."""
+        """Lock here and in a second process; True where that one is refused."""
         lock = _lock(self._folder / "self-test.lock")
         with lock:
             probe = [sys.executable, "-c", _PROBE, str(self._folder / "self-test.lock")]
@@ -103,7 +107,7 @@ class Locks:
         return done.returncode == _REFUSED
 
     def _path(self, lease: Lease) -> Path:
-        return lease_of(self._store, lease.session_id, lease.epoch)
+        return lease_lock_of(self._store, lease.session_id, lease.epoch)
 
 
 def _lock(path: Path) -> FileLock:

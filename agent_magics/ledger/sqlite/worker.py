@@ -29,7 +29,7 @@ class Worker:
         self._finalizer = weakref.finalize(self, self._jobs.put, None)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Queue `work`; give a future of what it gives or raises; `RuntimeError` once stopped."""
+        """Queue `work`; return a future of its result or error; `RuntimeError` once stopped."""
         future: Future[T] = Future()
         with self._queueing:
             if not self._finalizer.alive:
@@ -39,7 +39,7 @@ class Worker:
         return future
 
     async def run(self, work: Callable[[], T], *, undo: Callable[[T], object] | None = None) -> T:
-        """Do `work` there and wait for it from any event loop.
+        """Run `work` there and wait for it from any event loop.
 
         Cancelled before it began, it never runs. Cancelled later, it is waited for, so that
         nothing happens after the caller went on; `undo` then gets its result.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from agent_magics.ledger.schema import VERSION_TABLE, metadata
+from agent_magics.ledger.sqlite.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,4 +1,4 @@
-"""What SQLite, SQLAlchemy, file locks and the system complain of, said as one `StorageError`."""
+"""Errors of SQLite, SQLAlchemy, file locks and the system, translated to one `StorageError`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _READONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 def storage_error(
     error: BaseException, path: Path, *, lost: str = NOTHING_RECORDED
 ) -> StorageError:
-    """Say what went wrong with the ledger at `path` and what to do; `lost` is what isn't in it."""
+    """Return the error that says what went wrong at `path` and what to do.
+
+    `lost` is the sentence on what isn't in the ledger now.
+    """
     if isinstance(error, DBAPIError) and error.orig is not None:
         error = error.orig
     if isinstance(error, filelock.Timeout):
@@ -54,12 +57,12 @@ def storage_error(
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether waiting may help."""
+    """Return whether waiting may help."""
     return _code_of(error) in _BUSY
 
 
 def gone(path: Path) -> StorageError:
-    """Say that the file was deleted or replaced under an open store."""
+    """Return the error for a file that was deleted or replaced under an open store."""
     return StorageError(
         f"The ledger at {path} was deleted or replaced while it was open here. Nothing more can be"
         " recorded in it: put the file back and restart the kernel, or restart for a new ledger."
@@ -67,7 +70,7 @@ def gone(path: Path) -> StorageError:
 
 
 def newer(path: Path, version: str, ours: int) -> StorageError:
-    """Say that a later agent-magics made the file."""
+    """Return the error for a file that a later agent-magics made."""
     return StorageError(
         f"The ledger at {path} was made by a newer agent-magics (schema {version}, this one knows"
         f" {ours}). Upgrade agent-magics, or choose another place with AgentMagics.store."
@@ -75,9 +78,18 @@ def newer(path: Path, version: str, ours: int) -> StorageError:
 
 
 def foreign_database(path: Path) -> StorageError:
-    """Say that the file is a database, but not ours."""
+    """Return the error for a database that is not ours."""
     return StorageError(
         f"{path} is a database of another program. Choose another place with AgentMagics.store."
+    )
+
+
+def unreleased(path: Path, version: str) -> StorageError:
+    """Return the error for a file of a schema that no release ever had."""
+    return StorageError(
+        f"The ledger at {path} is of an older agent-magics (schema {version}, before the first"
+        " release), which can't be read any more. Move it away, or choose another place with"
+        " AgentMagics.store."
     )
 
 
