@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from agent_magics.ledger.memories import SqlMemoryStore
     from agent_magics.ledger.store import SqlStore
     from agent_magics.notebook.shown_turn import TurnView
-    from agent_magics.notebook.views.compare_view import CompareView
+    from agent_magics.notebook.views.comparison.compare_view import CompareView
     from agent_magics.notebook.views.dashboard import Dashboard
-    from agent_magics.notebook.views.ledger_view import LedgerExplorer
-    from agent_magics.notebook.views.slot_tabs import SlotTabs
+    from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+    from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
     from agent_magics.notebook.views.token_budget import TokenBudget
     from agent_magics.providers.anthropic import Anthropic
     from agent_magics.providers.embedded import EmbeddedProvider
@@ -72,10 +72,10 @@ if TYPE_CHECKING:
     from agent_magics.providers.scripted import ScriptedProvider
     from agent_magics.session.agent import Agent
     from agent_magics.session.builder import AgentBuilder
-    from agent_magics.session.loop import run
-    from agent_magics.session.plugins import PluginBase
-    from agent_magics.session.running import CancelToken, RunningTurn
+    from agent_magics.session.extensions.plugins import PluginBase
     from agent_magics.session.session import Session
+    from agent_magics.session.state.running_turn import CancelToken, RunningTurn
+    from agent_magics.threads.loop import run
     from agent_magics.tools.schema import tool
     from agent_magics.tools.threads import tool_timed_out
 
@@ -129,10 +129,10 @@ _HOMES = {
     "agent_magics.ledger.memories": ("SqlMemoryStore",),
     "agent_magics.ledger.store": ("SqlStore",),
     "agent_magics.notebook.shown_turn": ("TurnView",),
-    "agent_magics.notebook.views.compare_view": ("CompareView",),
+    "agent_magics.notebook.views.comparison.compare_view": ("CompareView",),
     "agent_magics.notebook.views.dashboard": ("Dashboard",),
-    "agent_magics.notebook.views.ledger_view": ("LedgerExplorer",),
-    "agent_magics.notebook.views.slot_tabs": ("SlotTabs",),
+    "agent_magics.notebook.views.ledger.ledger_view": ("LedgerExplorer",),
+    "agent_magics.notebook.views.slots.slot_tabs": ("SlotTabs",),
     "agent_magics.notebook.views.token_budget": ("TokenBudget",),
     "agent_magics.providers.embedded": ("EmbeddedProvider",),
     "agent_magics.providers.anthropic": ("Anthropic",),
@@ -140,9 +140,9 @@ _HOMES = {
     "agent_magics.providers.scripted": ("ScriptedProvider",),
     "agent_magics.session.agent": ("Agent",),
     "agent_magics.session.builder": ("AgentBuilder",),
-    "agent_magics.session.loop": ("run",),
-    "agent_magics.session.plugins": ("PluginBase",),
-    "agent_magics.session.running": ("CancelToken", "RunningTurn"),
+    "agent_magics.threads.loop": ("run",),
+    "agent_magics.session.extensions.plugins": ("PluginBase",),
+    "agent_magics.session.state.running_turn": ("CancelToken", "RunningTurn"),
     "agent_magics.session.session": ("Session",),
     "agent_magics.tools.schema": ("tool",),
     "agent_magics.tools.threads": ("tool_timed_out",),
@@ -278,7 +278,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
         load(shell)
     except KeyboardInterrupt:
-        from agent_magics.notebook.bridge import StoppedCell
+        from agent_magics.notebook.kernel.bridge import StoppedCell
 
         raise StoppedCell("stopped; %load_ext agent_magics loads it") from None
 

@@ -15,7 +15,7 @@ from agent_magics.core.ports import ToolInput
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
+from agent_magics.threads.loop import background_loop
 from agent_magics.tools.dispatch import Answered, Dispatcher
 from agent_magics.tools.schema import tool
 from benchmarks.clock import timed_waiting

@@ -20,9 +20,9 @@ import msgspec
 
 from agent_magics.dataframes.frames import Frames
 from agent_magics.ledger.store import SqlStore
-from agent_magics.notebook.ledger_rows import LedgerRows, Query
 from agent_magics.notebook.views.front_end import view_source
-from agent_magics.notebook.views.ledger_view import LedgerWidget
+from agent_magics.notebook.views.ledger.ledger_view import LedgerWidget
+from agent_magics.notebook.views.ledger.rows import LedgerRows, Query
 from benchmarks.many import many_events
 from tests.browser.lab import Lab, lab_page
 

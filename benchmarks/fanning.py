@@ -8,8 +8,8 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from benchmarks.clock import timed_waiting
 from benchmarks.table import Row
 from benchmarks.trace import QUESTION

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import msgspec
 
+from agent_magics.context.safe_cuts import word_begin, word_end
 from agent_magics.context.tokens import count_text
-from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import Message, ToolResult, Value
 
 MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"

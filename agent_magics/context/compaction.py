@@ -17,8 +17,8 @@ from agent_magics.context.prompt import (
     shield,
 )
 from agent_magics.context.source import bounded_source, head_and_tail
+from agent_magics.context.summary_check import fault_of
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
-from agent_magics.context.verdict import fault_of
 from agent_magics.context.view import View, grouped
 from agent_magics.context.wire import Turn, is_failed, translate
 from agent_magics.core.chat import ChatRequest

@@ -12,8 +12,8 @@ from typing import assert_never
 import msgspec
 
 from agent_magics.context.prompt import shield, within_role
+from agent_magics.context.safe_cuts import word_begin, word_end
 from agent_magics.context.tokens import count_text
-from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import (
     Assistant,
     ContentBlock,

@@ -8,9 +8,9 @@ import traitlets
 
 from agent_magics.ledger.peek import names_in
 from agent_magics.ledger.place import path_of
-from agent_magics.notebook.added import skills_here
-from agent_magics.notebook.seat import Seat
-from agent_magics.notebook.tools import tools_in
+from agent_magics.notebook.binding.extensions import skills_here
+from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.kernel.defined_tools import tools_in
 from agent_magics.settings import NO_MODEL, PROVIDER_IDS
 
 
@@ -40,7 +40,7 @@ class KnownNames:
         if seat.opened:
             return self.tools()
         # it comes with the first use, as all tools do
-        from agent_magics.notebook.kernel_tools.offered import kernel_tools  # noqa: PLC0415
+        from agent_magics.notebook.kernel.tools.offered import kernel_tools  # noqa: PLC0415
 
         own = kernel_tools(seat.shell, seat.reach, seat.folder)()
         return tuple(tool.name for tool in (*own, *tools_in(seat.shell.user_ns)))

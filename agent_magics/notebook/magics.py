@@ -25,35 +25,35 @@ from traitlets.config import Config
 from agent_magics.core.approval import EVERY_TOOL
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import AgentError, InternalPanic
-from agent_magics.notebook import catalogue
-from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
-from agent_magics.notebook.answer import Answer, Answers
-from agent_magics.notebook.arguments import Given
-from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
-from agent_magics.notebook.completion import Completer
-from agent_magics.notebook.context_magic import run_compact, run_context
-from agent_magics.notebook.cost_magic import run_cost
-from agent_magics.notebook.fill import Filled, fill
-from agent_magics.notebook.host import in_kernel
-from agent_magics.notebook.kernel_tools.reach import Reach
-from agent_magics.notebook.known_names import KnownNames
-from agent_magics.notebook.ledger_magic import run_ledger
-from agent_magics.notebook.memory_magic import run_memory
-from agent_magics.notebook.models import say_what_is_missing
-from agent_magics.notebook.remedies import sentence_of
-from agent_magics.notebook.seat import Seat
-from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.setting_checks import (
+from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.setting_checks import (
     CHECKED,
     fault_of,
     taken_at_loading,
     taken_in,
     warn_of_tools,
 )
-from agent_magics.notebook.setting_lines import SettingLines
-from agent_magics.notebook.showing import complain, say
-from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
-from agent_magics.notebook.tools_magic import run_tools
+from agent_magics.notebook.binding.setting_lines import SettingLines
+from agent_magics.notebook.cell.answer import Answer, Answers
+from agent_magics.notebook.cell.remedies import sentence_of
+from agent_magics.notebook.commands.agent import run_agent, run_agent_cell
+from agent_magics.notebook.commands.context import run_compact, run_context
+from agent_magics.notebook.commands.cost import run_cost
+from agent_magics.notebook.commands.ledger import run_ledger
+from agent_magics.notebook.commands.memory import run_memory
+from agent_magics.notebook.commands.models import say_what_is_missing
+from agent_magics.notebook.commands.sessions import run_sessions
+from agent_magics.notebook.commands.slot import check_no_slot_name, new_slot, run_slot
+from agent_magics.notebook.commands.tools import run_tools
+from agent_magics.notebook.kernel.bridge import Bridge, FailedCell, StoppedCell
+from agent_magics.notebook.kernel.fill import Filled, fill
+from agent_magics.notebook.kernel.host import in_kernel
+from agent_magics.notebook.kernel.printing import complain, say
+from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.known_names import KnownNames
+from agent_magics.notebook.line import catalogue
+from agent_magics.notebook.line.arguments import Given
+from agent_magics.notebook.line.completion import Completer
 from agent_magics.notebook.transform import InputTransformer
 from agent_magics.settings import AUTO, OFF, Settings, expected_model
 

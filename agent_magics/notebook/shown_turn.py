@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from IPython import get_ipython
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.notebook.bridge import FailedDisplay
-from agent_magics.notebook.host import leave_display_hook
+from agent_magics.notebook.cell.turns import show_apart
+from agent_magics.notebook.kernel.bridge import FailedDisplay
+from agent_magics.notebook.kernel.host import leave_display_hook
 from agent_magics.notebook.magics import seat_of
-from agent_magics.notebook.turns import show_apart
 
 if TYPE_CHECKING:
-    from agent_magics.session.running import RunningTurn
+    from agent_magics.session.state.running_turn import RunningTurn
 
 
 class TurnView:

@@ -15,8 +15,8 @@ from tokenize import COMMENT, NL, TokenInfo
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import make_tokens_by_line
 
-from agent_magics.notebook.catalogue import MAGICS
-from agent_magics.notebook.setting_lines import SettingLines
+from agent_magics.notebook.binding.setting_lines import SettingLines
+from agent_magics.notebook.line.catalogue import MAGICS
 
 CELL_MAGICS = ("agent", "slot", "compact")
 _CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")

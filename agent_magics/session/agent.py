@@ -39,16 +39,16 @@ from agent_magics.core.ports import (
 from agent_magics.core.skills import Skill
 from agent_magics.dataframes.bundle_files import export_state, import_state, renamed
 from agent_magics.providers.prices import ListedPrices
-from agent_magics.session.agent_memory import AgentMemory
-from agent_magics.session.beginning import first_change
-from agent_magics.session.desk import Desk
-from agent_magics.session.hooks import HookScope, called_from_hook
-from agent_magics.session.loop import hops
-from agent_magics.session.mirror import Mirror
+from agent_magics.session.extensions.hooks import HookScope, called_from_hook
+from agent_magics.session.first_change import first_change
+from agent_magics.session.memory.agent_memory import AgentMemory
 from agent_magics.session.parts import AgentParts
-from agent_magics.session.record import Recorder
-from agent_magics.session.recovery import set_right, tell_broken_checkpoints
 from agent_magics.session.session import Session, checked_title
+from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.recorder import Recorder
+from agent_magics.session.state.recovery import set_right, tell_broken_checkpoints
+from agent_magics.session.turn.desk import Desk
+from agent_magics.threads.loop import hops
 
 Life = Literal["running", "shutting down", "shut down"]
 FORCED_PATIENCE_S = 0.5

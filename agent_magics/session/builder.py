@@ -36,12 +36,12 @@ from agent_magics.core.text import clean_value
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.agent import Agent
-from agent_magics.session.agent_memory import AgentMemory
-from agent_magics.session.loop import background_loop, hops
-from agent_magics.session.memory_tools import MEMORY_TOOL_NAMES
+from agent_magics.session.extensions.plugins import OnFault, Plugins, Registered
+from agent_magics.session.extensions.skills import checked_skills
+from agent_magics.session.memory.agent_memory import AgentMemory
+from agent_magics.session.memory.fact_tools import MEMORY_TOOL_NAMES
 from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
-from agent_magics.session.plugins import OnFault, Plugins, Registered
-from agent_magics.session.skills import checked_skills
+from agent_magics.threads.loop import background_loop, hops
 
 
 class AgentBuilder:

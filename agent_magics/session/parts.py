@@ -30,12 +30,12 @@ from agent_magics.core.ports import (
 )
 from agent_magics.providers.prices import listed_window
 from agent_magics.providers.registry import ProviderRegistry
-from agent_magics.session.asking import describe
-from agent_magics.session.plugins import Plugins
-from agent_magics.session.skills import SkillRegistry
+from agent_magics.session.extensions.plugins import Plugins
+from agent_magics.session.extensions.skills import SkillRegistry
+from agent_magics.session.request.sending import describe
 
 if TYPE_CHECKING:  # it knows requests, which are made of parts
-    from agent_magics.session.agent_memory import AgentMemory
+    from agent_magics.session.memory.agent_memory import AgentMemory
 
 NOTHING_SAID: Mapping[str, ModelFacts] = MappingProxyType({})
 ToolSource = Callable[[], Sequence[Tool]]

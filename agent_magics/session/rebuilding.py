@@ -27,11 +27,11 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, lineage
-from agent_magics.session.mirror import Mirror
-from agent_magics.session.request import digest_of
+from agent_magics.session.request.request_builder import digest_of
+from agent_magics.session.state.loaded import Mirror
 
 if TYPE_CHECKING:  # it shows what is made here
-    from agent_magics.session.desk import Desk
+    from agent_magics.session.turn.desk import Desk
 
 MAX_CHECKPOINTS = 4
 

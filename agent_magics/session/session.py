@@ -20,13 +20,13 @@ from agent_magics.core.messages import ContentBlock, UserInput
 from agent_magics.core.ports import Change
 from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig
 from agent_magics.core.turns import Reply, TurnOutcome
-from agent_magics.session.bridging import BridgeOutcome
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.loop import hops, hops_undoing
-from agent_magics.session.mirror import is_static
-from agent_magics.session.running import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.session.compaction.slot_bridge import BridgeOutcome
 from agent_magics.session.session_view import SessionView
-from agent_magics.session.slot_changes import static_config
+from agent_magics.session.slots.changes import static_config
+from agent_magics.session.state.loaded import is_static
+from agent_magics.session.state.running_turn import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.threads.loop import hops, hops_undoing
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -16,16 +16,16 @@ from agent_magics.core.money import Spent
 from agent_magics.core.ports import Tool
 from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.dataframes.frames import Frames
-from agent_magics.session.cells import slot_of_cell
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.desk import Desk
-from agent_magics.session.following import Followed
-from agent_magics.session.loop import background_loop, run
-from agent_magics.session.memory import SessionMemory
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.session.memory.facts import SessionMemory
 from agent_magics.session.rebuilding import Rebuilt, rebuild
-from agent_magics.session.request import Draught
-from agent_magics.session.running import RunningTurn
-from agent_magics.session.spending import Spending, spending_of
+from agent_magics.session.request.request_builder import Draught
+from agent_magics.session.slots.cells import slot_of_cell
+from agent_magics.session.state.followers import Followed
+from agent_magics.session.state.running_turn import RunningTurn
+from agent_magics.session.state.spending import Spending, spending_of
+from agent_magics.session.turn.desk import Desk
+from agent_magics.threads.loop import background_loop, run
 
 T = TypeVar("T")
 

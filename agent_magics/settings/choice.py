@@ -127,7 +127,7 @@ async def _named(name: str, environ: Environ) -> Choice:
 
 
 def _added_providers() -> tuple[str, ...]:
-    from agent_magics.session.extensions import (  # noqa: PLC0415 - it reads what is installed
+    from agent_magics.session.extensions.packages import (  # noqa: PLC0415 - it reads what is installed
         extension_names,
     )
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.error import UsageError
 
-from agent_magics.notebook import catalogue
-from agent_magics.notebook.arguments import Command, Given, parse
-from agent_magics.notebook.examples import EXAMPLES
-from agent_magics.notebook.near_miss import command_of
+from agent_magics.notebook.line import catalogue
+from agent_magics.notebook.line.arguments import Command, Given, parse
+from agent_magics.notebook.line.examples import EXAMPLES
+from agent_magics.notebook.line.near_miss import command_of
 
 
 @pytest.mark.req("N2")

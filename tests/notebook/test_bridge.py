@@ -14,8 +14,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
-from agent_magics.notebook.host import (
+from agent_magics.notebook.kernel.bridge import Bridge, FailedCell, StoppedCell
+from agent_magics.notebook.kernel.host import (
     cell_origin,
     in_kernel,
     kernel_id,
@@ -27,8 +27,8 @@ from tests.notebook.kernels import IPYKERNEL, ROOT, Kernel, kernel
 pytestmark = pytest.mark.inside
 SETUP = """
 import asyncio, signal, sys, threading, time
-from agent_magics.notebook.bridge import *
-from agent_magics.notebook.kernel_run import run_user_code
+from agent_magics.notebook.kernel.bridge import *
+from agent_magics.notebook.kernel.run_code import run_user_code
 shell = get_ipython()
 bridge = Bridge(shell)
 steps = []
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_a_cell_that_awaits(jupyter: Kernel) -> None:
 def test_a_stopped_cell_says_so_in_a_word(jupyter: Kernel, source: str) -> None:
     """Streams, and `run`, which waits on the main thread: no traceback of ours."""
     jupyter.ok(
-        "from agent_magics.session.loop import hop_iter\n"
+        "from agent_magics.threads.loop import hop_iter\n"
         "async def forever():\n"
         "    print('begun', flush=True)\n"
         "    while True:\n"
@@ -267,7 +267,7 @@ def test_code_of_a_tool_runs_between_cells(jupyter: Kernel) -> None:
 def test_displays_go_to_the_cell_that_made_the_turn(jupyter: Kernel) -> None:
     """A turn that runs on behind another cell doesn't write into that one."""
     jupyter.ok(
-        "from agent_magics.notebook.display import AnswerDisplay\n"
+        "from agent_magics.notebook.cell.display import AnswerDisplay\n"
         "from agent_magics.core.turns import Completed, Reply\n"
         "async def late(view):\n"
         "    await asyncio.sleep(0.4)\n"
@@ -345,7 +345,7 @@ def test_a_kernel_knows_its_cell_its_notebook_and_itself(jupyter: Kernel) -> Non
 @pytest.mark.req("N12", "W4")
 def test_pages_that_can_draw_are_known(jupyter: Kernel) -> None:
     """Consoles tell no cell; VS Code and Colab leave a name in the kernel."""
-    source = "from agent_magics.notebook.host import may_draw; print(may_draw())"
+    source = "from agent_magics.notebook.kernel.host import may_draw; print(may_draw())"
     assert jupyter.run(source, cell_id="c-1").text == "True\n"
     assert jupyter.run(source).text == "False\n"
     for foreign in ("__vsc_ipynb_file__ = '/x.ipynb'", "sys.modules['google.colab'] = sys"):
@@ -397,10 +397,10 @@ def test_a_kernel_ends_within_two_seconds_though_a_coroutine_hangs(tmp_path: Pat
 def test_nbclient_gets_one_output_and_a_failure() -> None:
     """Nobody there: no updates, no seconds; a failed turn ends the run."""
     answer = (
-        "from agent_magics.notebook.display import AnswerDisplay\n"
+        "from agent_magics.notebook.cell.display import AnswerDisplay\n"
         "from agent_magics.core.turns import Completed, Reply\n"
         "from agent_magics.core.errors import StorageError\n"
-        "from agent_magics.notebook.bridge import Bridge, FailedCell\n"
+        "from agent_magics.notebook.kernel.bridge import Bridge, FailedCell\n"
         "import asyncio\n"
         "async def turn():\n"
         "    view = AnswerDisplay()\n"

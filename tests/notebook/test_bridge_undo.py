@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.bridge import Bridge, StoppedCell
-from agent_magics.session.handle import Handle
-from agent_magics.session.loop import SessionLoop
+from agent_magics.notebook.kernel.bridge import Bridge, StoppedCell
+from agent_magics.threads.handles import Handle
+from agent_magics.threads.loop import SessionLoop
 
 PATIENCE_S = 5.0
 

@@ -15,10 +15,10 @@ from agent_magics.context.budget import ContextInfo, Limits, Share
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.errors import FixedContextExceedsBudget, InputValidation, NothingHelped
 from agent_magics.core.turns import AgentEvent, SummaryFailed, SummaryWritten
-from agent_magics.notebook.display import AnswerDisplay
-from agent_magics.notebook.notes import budget_notes
-from agent_magics.notebook.page import Terminal
-from agent_magics.notebook.remedies import sentence_of
+from agent_magics.notebook.cell.display import AnswerDisplay
+from agent_magics.notebook.cell.remedies import sentence_of
+from agent_magics.notebook.text.page import Terminal
+from agent_magics.notebook.views.budget_notes import budget_notes
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_magics.notebook.frames import traceback_text
+from agent_magics.notebook.kernel.tracebacks import traceback_text
 from tests.notebook.conftest import Notebook
 
 

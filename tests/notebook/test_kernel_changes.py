@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from agent_magics.core.ports import ReferenceSource
-from agent_magics.notebook.kernel_changes import FIRST, SINCE, KernelChanges
-from agent_magics.notebook.kernel_tools.names import Names
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.changes import FIRST, SINCE, KernelChanges
+from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.kernel.tools.names import Names
 
 pytestmark = pytest.mark.req("N8", "dec4")
 

@@ -12,10 +12,10 @@ from IPython.core.completer import provisionalcompleter
 import agent_magics
 from agent_magics.core.memories import Memory
 from agent_magics.core.turns import MemoriesChanged
-from agent_magics.notebook.catalogue import magic
-from agent_magics.notebook.display import remembered
+from agent_magics.notebook.cell.display import remembered
+from agent_magics.notebook.commands.memory import Remembered, remembered_html, remembered_text
+from agent_magics.notebook.line.catalogue import magic
 from agent_magics.notebook.magics import loaded
-from agent_magics.notebook.memory_magic import Remembered, remembered_html, remembered_text
 from agent_magics.testing import memory
 from tests.notebook.conftest import Notebook
 

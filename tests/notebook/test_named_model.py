@@ -223,7 +223,7 @@ def test_asking_nothing_prints_no_load_line(
 
 def test_the_provider_of_no_model_says_why() -> None:
     """Whoever asks it gets the sentence."""
-    from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
+    from agent_magics.notebook.binding.model_choice import ModelChoice, NoModelYet
 
     provider = NoModelYet(ModelChoice(lambda: "ollama"))
     request: Any = None

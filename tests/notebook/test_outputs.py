@@ -14,10 +14,10 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded
-from agent_magics.notebook.outputs import making_way, named_by_slot
-from agent_magics.notebook.page import Line, Page, Terminal
-from agent_magics.session.loop import background_loop
-from agent_magics.session.running import ANSWERING
+from agent_magics.notebook.cell.outputs import making_way, named_by_slot
+from agent_magics.notebook.text.page import Line, Page, Terminal
+from agent_magics.session.state.running_turn import ANSWERING
+from agent_magics.threads.loop import background_loop
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "N2")]
 

@@ -169,7 +169,8 @@ def test_first_use_is_interrupted_at_once(
     """What is imported at first use isn't waited for."""
     main = threading.get_ident()
     loaded = threading.Event()
-    monkeypatch.setattr("agent_magics.notebook.seat._import_engine", lambda: loaded.wait(20))
+    engine = "agent_magics.notebook.binding.seat._import_engine"
+    monkeypatch.setattr(engine, lambda: loaded.wait(20))
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()
     began = time.monotonic()

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_magics.notebook.shapes import size_of, type_name
-from agent_magics.notebook.sharing import Share
-from agent_magics.notebook.values import value_text
+from agent_magics.notebook.kernel.sharing import Share
+from agent_magics.notebook.kernel.values import value_text
+from agent_magics.notebook.text.shapes import size_of, type_name
 
 pytestmark = pytest.mark.req("N8", "dec53")
 

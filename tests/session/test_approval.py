@@ -21,7 +21,7 @@ from agent_magics.core.turns import (
     ToolEnded,
     ToolStarted,
 )
-from agent_magics.session.gate import visible
+from agent_magics.session.turn.tool_approval import visible
 from agent_magics.tools.schema import tool
 from tests.session.approving import Disk, Person, batch, results, shown, stored, word, write
 

@@ -22,8 +22,8 @@ from agent_magics.core.errors import (
 from agent_magics.core.messages import Message, User, text_of
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from tests.session.filling import SUMMARY, summary
 
 if TYPE_CHECKING:

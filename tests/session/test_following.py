@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent_magics.session.following import SHARE_OF_LOOP, Following
+from agent_magics.session.state.followers import SHARE_OF_LOOP, Following
 from tests.session.conftest import Bench
 
 SLOW_S = 0.01

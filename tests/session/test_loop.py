@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_magics.core.errors import AgentError, AgentShutdown
-from agent_magics.session.loop import SessionLoop, background_loop, hop_iter, hops, run
+from agent_magics.threads.loop import SessionLoop, background_loop, hop_iter, hops, run
 from tests.session.looping import PATIENCE_S, thread_name
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
@@ -425,7 +425,7 @@ def test_a_forked_child_is_told_and_its_parent_works_on(loop: SessionLoop) -> No
 
 SCRIPT = """
 import asyncio, threading, time
-from agent_magics.session.loop import background_loop
+from agent_magics.threads.loop import background_loop
 async def hangs():
     while True:
         try:

@@ -15,7 +15,7 @@ from agent_magics.core.messages import Image, Text, UserInput
 from agent_magics.core.turns import Completed, Failed
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.request import digest_of
+from agent_magics.session.request.request_builder import digest_of
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Usage, kind_of
 from agent_magics.core.slots import DeriveStrategy, Focused, SlotConfig
 from agent_magics.session.rebuilding import rebuild
-from agent_magics.session.request import digest_of
+from agent_magics.session.request.request_builder import digest_of
 from agent_magics.session.session import Session
 from tests.session.test_live_view import KEEP_LITTLE, OPERATIONS, _do, answered, twice
 

@@ -16,7 +16,7 @@ from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Image, System, User, UserInput, text_of
 from agent_magics.core.turns import Completed, ErrorNoted
 from agent_magics.ledger.transient_memories import TransientMemoryStore
-from agent_magics.session.recall import MAX_SHOWN_TOKENS, Recall, beyond, within
+from agent_magics.session.memory.recall import MAX_SHOWN_TOKENS, Recall, beyond, within
 from agent_magics.testing import memory
 
 if TYPE_CHECKING:

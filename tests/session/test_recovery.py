@@ -191,7 +191,7 @@ def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None
     killed(
         bench.path,
         """
-        from agent_magics.session.compacting import Compactor
+        from agent_magics.session.compaction.compactor import Compactor
         from agent_magics.context.prompt import SUMMARY_HEADINGS
         from agent_magics.core.config import CompactionConfig
 

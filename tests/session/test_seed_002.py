@@ -18,7 +18,7 @@ from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget
 from agent_magics.core.messages import Assistant, TokenUsage
 from agent_magics.core.turns import Completed
-from agent_magics.notebook.views.state import state_of
+from agent_magics.notebook.views.session_state import state_of
 from tests.session.filling import (
     LONG,
     SMALL,
@@ -312,8 +312,8 @@ def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
                     if ast.unparse(node.func).endswith(name):
                         places.add(path.relative_to(root / "agent_magics").as_posix())
     assert asking == {
-        "should_compact": {"session/fitting.py"},
-        "compactor.compact": {"session/fitting.py", "session/session.py"},
+        "should_compact": {"session/compaction/request_fitter.py"},
+        "compactor.compact": {"session/compaction/request_fitter.py", "session/session.py"},
     }
 
 

@@ -18,11 +18,11 @@ from agent_magics.core.errors import AgentError
 from agent_magics.core.messages import Image, Text, UserInput
 from agent_magics.core.money import SpendingLimit
 from agent_magics.core.turns import Failed
-from agent_magics.notebook.ledger_lines import line_of, parts_of
+from agent_magics.notebook.views.ledger.lines import line_of, parts_of
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
+from agent_magics.session.request.turn_spending import Tally
 from agent_magics.session.session import Session
-from agent_magics.session.tally import Tally
 
 MODEL = "scripted:m@http://me:a-password@host/v1?code=a-code"
 SHOWN = "scripted:m@http://host/v1"

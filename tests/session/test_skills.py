@@ -24,8 +24,8 @@ from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Focused, SlotConfig
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.plugins import PluginBase
-from agent_magics.session.skills import SkillRegistry
+from agent_magics.session.extensions.plugins import PluginBase
+from agent_magics.session.extensions.skills import SkillRegistry
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from agent_magics.core.slots import (
     Static,
 )
 from agent_magics.core.turns import ToolStarted
-from agent_magics.session import listing
+from agent_magics.session.slots import listing
 from agent_magics.tools.schema import tool
 from tests.session.telling import said, talk
 

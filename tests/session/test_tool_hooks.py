@@ -26,7 +26,7 @@ from agent_magics.core.turns import (
     ToolEnded,
     ToolStarted,
 )
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.tools.schema import tool
 from tests.session.approving import Disk, Person, batch, results, shown, word, write
 

@@ -34,12 +34,12 @@ from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Text
 from agent_magics.ledger.transient import TransientStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
-    from agent_magics.session.running import RunningTurn
     from agent_magics.session.session import Session
+    from agent_magics.session.state.running_turn import RunningTurn
     from tests.session.conftest import Bench
 
 

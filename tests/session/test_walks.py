@@ -25,7 +25,7 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import text_of
 from agent_magics.core.slots import Checkpoint, Slot
-from agent_magics.session.mirror import Mirror
+from agent_magics.session.state.loaded import Mirror
 from tests.context.story import assert_nothing_open
 from tests.context.strict import assert_strict
 from tests.session.marking import MARK, words_of

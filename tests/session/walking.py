@@ -28,9 +28,9 @@ from agent_magics.core.slots import Checkpoint, DeriveStrategy, Focused, Full, R
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import Failed, Panicked, TextChunk, ToolStarted, TurnOutcome
 from agent_magics.ledger.store import SqlStore
-from agent_magics.session.fitting import REST_SHARE
-from agent_magics.session.loop import background_loop
+from agent_magics.session.compaction.request_fitter import REST_SHARE
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from tests.context.telling import TROUBLE
 from tests.session.marking import BAD, LONG, WINDOW, MarkingModel
 

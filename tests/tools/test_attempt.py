@@ -18,7 +18,7 @@ import pytest
 from agent_magics import tool_timed_out
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import Tool
-from agent_magics.session.loop import SessionLoop
+from agent_magics.threads.loop import SessionLoop
 from agent_magics.tools.dispatch import ABANDONED, CANCELLED
 from agent_magics.tools.schema import tool
 from tests.tools.dispatching import Here, Seen, Stage, call, calls, run_all

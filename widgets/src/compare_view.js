@@ -1,5 +1,5 @@
 // Compare view: what several slots answered to the same prompt, side by side, differences marked.
-// Draws ComparisonState (agent_magics/notebook/views/comparison.py); text is only ever set as text.
+// Draws ComparisonState (agent_magics/notebook/views/comparison/comparison.py); text is only ever set as text.
 
 /**
  * @typedef {{id: string, label: string}} Prompt

@@ -1,5 +1,5 @@
 // Ledger explorer: every event of a session in a grid, filtered, and each opened to its content.
-// Stands after event_grid.js; told by notebook/views/ledger_view.py. Text is only ever set as text.
+// Stands after event_grid.js; told by notebook/views/ledger/ledger_view.py. Text is only ever set as text.
 
 /**
  * @typedef {{title: string, total: number, slots: string[], kinds: string[]}} LedgerState

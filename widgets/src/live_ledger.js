@@ -1,6 +1,6 @@
 // Live ledgers: the explorers of one session, each in the output that it was made for, for as long as
 // the kernel answers. Stands between ledger_explorer.js and live.js in what anywidget loads
-// (notebook/views/ledger_view.py). An output names its explorer by a class; what it began with is in the
+// (notebook/views/ledger/ledger_view.py). An output names its explorer by a class; what it began with is in the
 // model's state, what it shows is asked for by messages that carry an id. What a person chose since
 // stays in the browser's tab, for when the page is loaded anew.
 

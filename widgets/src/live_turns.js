@@ -1,5 +1,5 @@
 // Live turns: the places in a notebook that turns grow in, drawn while the kernel tells of them.
-// Stands between turn_view.js and live.js in what anywidget loads (notebook/views/turn_view.py).
+// Stands between turn_view.js and live.js in what anywidget loads (notebook/views/turn/turn_view.py).
 //
 // One model serves all turns of a kernel. An output names its place by a class. A page that finds one
 // asks the kernel for it ("here") and is told the whole place, then only what changes. So a page that

@@ -1,6 +1,6 @@
 // Slot tabs: the branches of a session as a tree, the way to each, and what can be done to it.
-// Draws the session state (agent_magics/notebook/views/state.py); text is only ever set as text. What is
-// done goes out as the messages of agent_magics/notebook/views/slot_actions.py.
+// Draws the session state (agent_magics/notebook/views/session_state.py); text is only ever set as text. What is
+// done goes out as the messages of agent_magics/notebook/views/slots/slot_actions.py.
 
 /**
  * @typedef {{id: string, mode: string, mode_label: string, parent: string | null,

@@ -1,5 +1,5 @@
 // Token budget: what fills the next request, by part, against the model's window.
-// Draws the session state (agent_magics/notebook/views/state.py); text is only ever set as text.
+// Draws the session state (agent_magics/notebook/views/session_state.py); text is only ever set as text.
 
 /**
  * @typedef {{slot: string, model: string, window: number, threshold: number, used: number,

@@ -1,6 +1,6 @@
 // Turn view: what a cell shows while its turn runs. The answer as it grows, private reasoning and
 // tool calls folded, a question with its buttons, a stop button, how full the context is.
-// Draws a place (agent_magics/notebook/views/turn_state.py); text is only ever set as text. Markdown is
+// Draws a place (agent_magics/notebook/views/turn/turn_state.py); text is only ever set as text. Markdown is
 // given, already safe, to the front end's own renderer where there is one (live_turns.js).
 
 /**

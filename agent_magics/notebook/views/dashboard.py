@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import ipywidgets
 
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.compare_view import Session as Comparable
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
 from agent_magics.notebook.views.front_end import close_whole
-from agent_magics.notebook.views.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slot_tabs import Session as TabsSource
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
+from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.view import Output

@@ -7,15 +7,15 @@ from typing import Any, Protocol
 import msgspec
 
 from agent_magics.core.errors import SlotNotFound
-from agent_magics.notebook.text import budget_html, budget_text
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
-from agent_magics.notebook.views.state import BudgetState, budget_now
-from agent_magics.notebook.views.state import Session as StateSource
+from agent_magics.notebook.views.session_state import BudgetState, budget_now
+from agent_magics.notebook.views.session_state import Session as StateSource
+from agent_magics.notebook.views.session_text import budget_html, budget_text
 from agent_magics.notebook.views.view import View
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.loop import background_loop
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.threads.loop import background_loop
 
 
 class Session(StateSource, Followable, Protocol):

@@ -18,7 +18,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from agent_magics.notebook.html_table import still
+from agent_magics.notebook.text.html_table import still
 from agent_magics.notebook.views.delta import state_delta
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import (
@@ -27,7 +27,7 @@ from agent_magics.notebook.views.front_end import (
     fill_its_place,
     new_anchor,
 )
-from agent_magics.session.loop import background_loop
+from agent_magics.threads.loop import background_loop
 
 ENDED = "The session is closed; this is how it was."
 

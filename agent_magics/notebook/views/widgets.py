@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.compare_view import Session as Comparable
-from agent_magics.notebook.views.comparison import uids_of
-from agent_magics.notebook.views.ledger_view import LedgerWidget
-from agent_magics.notebook.views.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slot_tabs import Session as TabsSource
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
+from agent_magics.notebook.views.comparison.comparison import uids_of
+from agent_magics.notebook.views.ledger.ledger_view import LedgerWidget
+from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
+from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import ToolInput
-from agent_magics.notebook.kernel_tools.offered import kernel_tools
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.kernel.tools.offered import kernel_tools
 
 
 class OnMain:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.tools.access import Reach
 from tests.notebook.kernel_tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
@@ -125,7 +125,7 @@ def test_an_interrupt_is_told_as_one(kernel: Kernel) -> None:
 @pytest.mark.req("N3")
 def test_its_failures_are_not_the_persons(kernel: Kernel) -> None:
     """`%agent fix` speaks of the person's own cells."""
-    from agent_magics.notebook.failures import Failures
+    from agent_magics.notebook.kernel.failures import Failures
 
     failures = Failures()
     kernel.shell.events.register("post_run_cell", failures.note)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_magics import tool
-from agent_magics.notebook.kernel_tools.offered import kernel_tools
-from agent_magics.notebook.kernel_tools.reach import Reach
-from agent_magics.notebook.sharing import Share
+from agent_magics.notebook.kernel.sharing import Share
+from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.kernel.tools.offered import kernel_tools
 from tests.notebook.kernel_tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_magics.notebook.views.comparing import Comparing, Make
-from agent_magics.notebook.views.comparison import VERSION, Compare, ComparisonState
+from agent_magics.notebook.views.comparison.comparing import Comparing, Make
+from agent_magics.notebook.views.comparison.comparison import VERSION, Compare, ComparisonState
 
 pytestmark = pytest.mark.req("W5")
 

@@ -12,9 +12,8 @@ import pytest
 from msgspec import structs
 
 from agent_magics.core.slots import SlotMeta
-from agent_magics.notebook.comparison_text import comparison_html, comparison_text
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.comparison import (
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.comparison import (
     MAX_SLOTS,
     NEWEST_TURNS,
     NONE_IN_NEWEST,
@@ -26,7 +25,8 @@ from agent_magics.notebook.views.comparison import (
     comparison_of,
     shared_prompts,
 )
-from agent_magics.notebook.views.differences import Compared, Piece, compared
+from agent_magics.notebook.views.comparison.differences import Compared, Piece, compared
+from agent_magics.notebook.views.comparison.text import comparison_html, comparison_text
 from agent_magics.notebook.views.widgets import Views
 from tests.notebook.conftest import Notebook
 

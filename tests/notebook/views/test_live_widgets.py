@@ -12,15 +12,15 @@ from ipywidgets.widgets.widget import _instances
 from agent_magics.core.errors import AgentError
 from agent_magics.core.turns import Reply
 from agent_magics.notebook.magics import seat_of
-from agent_magics.notebook.views.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
-from agent_magics.notebook.views.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.view import ENDED
 from agent_magics.notebook.views.widgets import Views
-from agent_magics.session.loop import run
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import run
 from tests.notebook.conftest import Notebook
 from tests.session.conftest import Bench
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_magics.core.slots import Focused
-from agent_magics.notebook.views.slot_actions import Notice, act, read_action
+from agent_magics.notebook.views.slots.slot_actions import Notice, act, read_action
 from agent_magics.session.session import Session
 from tests.session.conftest import Bench
 

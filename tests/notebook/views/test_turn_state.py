@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded, ToolStarted
-from agent_magics.notebook.markdown import settled
-from agent_magics.notebook.views.turn_state import (
+from agent_magics.notebook.text.markdown import settled
+from agent_magics.notebook.views.turn.turn_state import (
     MAX_SHOWN_CHARACTERS,
     ContextShare,
     TurnPicture,

@@ -16,15 +16,15 @@ from agent_magics.core.errors import AgentError
 from agent_magics.core.events import LedgerEvent, UserMessage
 from agent_magics.core.messages import Text
 from agent_magics.dataframes.frames import Frames
-from agent_magics.notebook.views.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
 from agent_magics.notebook.views.front_end import view_source
-from agent_magics.notebook.views.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.following import Following
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.session.state.followers import Following
 from tests.dataframes.ledgers import said, state_of
 from tests.notebook.test_text import Churn
 

@@ -1,0 +1,72 @@
+"""One request beside the turns, for a summary, a bridge, an extraction: no tools, no watcher."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from agent_magics.context.tokens import count_message
+from agent_magics.core.chat import ChatRequest, ModelInfo
+from agent_magics.core.config import AgentConfig
+from agent_magics.core.errors import AgentError, ProviderError, said_by
+from agent_magics.core.events import Purpose
+from agent_magics.core.ports import Clock, Provider
+from agent_magics.core.redact import redact
+from agent_magics.session.request.incoming_answer import Answer, with_estimate
+from agent_magics.session.request.request_builder import digest_of
+from agent_magics.session.request.sending import collect
+from agent_magics.session.request.turn_spending import Tally
+from agent_magics.session.state.recorder import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aside:
+    """Asks once, and records what it cost under the request's purpose (decision 42)."""
+
+    recorder: Recorder
+    clock: Clock
+    config: AgentConfig
+
+    async def ask(
+        self,
+        request: ChatRequest,
+        provider: Provider,
+        model: ModelInfo,
+        purpose: Purpose,
+        *,
+        slot_uid: str | None,
+        turn_id: str | None = None,
+    ) -> str:
+        """Give the text of the answer.
+
+        Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
+        failed in whatever way, was cut short, or called a tool instead of answering.
+        """
+        tally = Tally(
+            config=self.config,
+            session=lambda: self.recorder.mirror.spent,
+            is_free=self.recorder.is_free(model.provider, model.name),
+        )
+        answerer = tally.admitted(provider, request)
+        answer = Answer(
+            began_s=self.clock.monotonic(),
+            estimated_tokens=sum(map(count_message, request.messages)),
+            digest=digest_of(request),
+        )
+        try:
+            await collect(answer, answerer, request, self.clock)
+        except (AgentError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # a provider is foreign code (decision 16)
+            raise ProviderError(f"{model.shown} failed: {redact(said_by(error))}") from error
+        finally:
+            events = answer.retries(model, purpose)
+            usage = answer.usage_event(model, purpose, self.clock.monotonic())
+            if usage is not None:
+                events.append(with_estimate(usage, answer))
+            await self.recorder.append(events, slot_uid=slot_uid, turn_id=turn_id)
+        if answer.calls:
+            raise ProviderError(f"{model.shown} called a tool instead of answering")
+        if answer.done and answer.done.finish == "length":
+            raise ProviderError(f"{model.shown} ran into its output limit before it was done")
+        return answer.said

@@ -1,0 +1,41 @@
+"""In which slot a notebook cell asked, so that running it again can go back (decision 51)."""
+
+from __future__ import annotations
+
+from agent_magics.core.events import LedgerEvent, Origin, UserMessage
+from agent_magics.core.slots import Slot
+from agent_magics.session.state.loaded import Mirror
+
+
+def slot_of_cell(mirror: Mirror, origin: Origin) -> str | None:
+    """Name the living slot that has the newest turn in view that the cell made.
+
+    A cell without an id is known by its source alone, and only a slot's last turn is its own.
+    """
+    found: tuple[LedgerEvent, Slot] | None = None
+    for slot in mirror.living.values():
+        for event in reversed(mirror.view(slot).events):
+            if event.slot_uid != slot.uid:
+                break
+            if not _is_from(event, origin):
+                continue
+            if found is None or event.seq > found[0].seq:
+                found = (event, slot)
+            break
+    if found is None or (origin.cell_id is None and not _is_last(mirror, *found)):
+        return None
+    return found[1].slot_id
+
+
+def _is_from(event: LedgerEvent, origin: Origin) -> bool:
+    match event.payload:
+        case UserMessage(origin=Origin() as made, is_steering=False):
+            if origin.cell_id is not None:
+                return made.cell_id == origin.cell_id
+            return made.cell_id is None and made.cell_digest == origin.cell_digest
+        case _:
+            return False
+
+
+def _is_last(mirror: Mirror, event: LedgerEvent, slot: Slot) -> bool:
+    return all(span.first_seq <= event.seq for span in mirror.turns(slot))
