@@ -238,9 +238,9 @@ def current() -> Session:
     """
     from IPython import get_ipython
 
-    from agent_magics.notebook.magics import seat_of
+    from agent_magics.notebook.extension import notebook_session_of
 
-    return seat_of(get_ipython()).session()
+    return notebook_session_of(get_ipython()).session()
 
 
 def frames(store: str | Path | None = None) -> Frames:
@@ -263,18 +263,18 @@ def _store_here() -> str:
     if "IPython" in sys.modules:
         from IPython import get_ipython
 
-        from agent_magics.notebook.magics import loaded
+        from agent_magics.notebook.extension import loaded
 
         magics = loaded(get_ipython())
         if magics is not None:
-            return magics.seat.store
+            return magics.notebook.store
     return Settings.read().store
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Load the magics into a shell (`%load_ext agent_magics`)."""
     try:
-        from agent_magics.notebook.magics import load
+        from agent_magics.notebook.extension import load
 
         load(shell)
     except KeyboardInterrupt:
@@ -285,6 +285,6 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Take the magics out again; the session is closed and its lock released."""
-    from agent_magics.notebook.magics import unload
+    from agent_magics.notebook.extension import unload
 
     unload(shell)

@@ -19,7 +19,7 @@ from agent_magics.context.prompt import (
 from agent_magics.context.source import bounded_source, head_and_tail
 from agent_magics.context.summary_check import fault_of
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
-from agent_magics.context.view import View, grouped
+from agent_magics.context.view import SlotHistory, grouped
 from agent_magics.context.wire import Turn, is_failed, translate
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import CompactError, NothingToCompact, SlotReadonly
@@ -75,7 +75,7 @@ class SummaryRequest(ChatRequest, kw_only=True):
 
 
 def plan_compaction(
-    view: View,
+    view: SlotHistory,
     *,
     slot_id: str,
     mode: SlotMode,

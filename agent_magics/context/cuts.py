@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agent_magics.context.repair import spoken
-from agent_magics.context.view import TurnSpan, View
+from agent_magics.context.view import SlotHistory, TurnSpan
 from agent_magics.context.wire import is_failed
 from agent_magics.core.events import (
     AssistantMessage,
@@ -38,7 +38,7 @@ class Cut(NamedTuple):
 
 
 def recovery_cuts(
-    view: View, spans: Sequence[TurnSpan], start: int, running_turn: str | None = None
+    view: SlotHistory, spans: Sequence[TurnSpan], start: int, running_turn: str | None = None
 ) -> list[Cut]:
     """List, rising, where a checkpoint may begin in overflow recovery, behind `start`.
 
@@ -52,7 +52,7 @@ def recovery_cuts(
     return sorted(cuts)
 
 
-def running_cuts(view: View, running_turn: str, start: int = 0) -> list[Cut]:
+def running_cuts(view: SlotHistory, running_turn: str, start: int = 0) -> list[Cut]:
     """List the iterations of the running turn but the first, behind `start` (decision 35, C15)."""
     events: list[LedgerEvent] = []
     for event in reversed(view.events):
@@ -63,7 +63,7 @@ def running_cuts(view: View, running_turn: str, start: int = 0) -> list[Cut]:
 
 
 def newest_complete(
-    view: View, spans: Sequence[TurnSpan], running_turn: str | None = None
+    view: SlotHistory, spans: Sequence[TurnSpan], running_turn: str | None = None
 ) -> TurnSpan | None:
     """Find the newest turn that has ended with a word or a call."""
     for span in reversed(spans):
@@ -102,7 +102,7 @@ def _inside(turn: Sequence[LedgerEvent], start: int) -> list[Cut]:
     return cuts
 
 
-def _events_of(view: View, span: TurnSpan) -> Sequence[LedgerEvent]:
+def _events_of(view: SlotHistory, span: TurnSpan) -> Sequence[LedgerEvent]:
     first = bisect_left(view.events, span.first_seq, key=_seq)
     return view.events[first : bisect_right(view.events, span.last_seq, key=_seq)]
 

@@ -17,7 +17,7 @@ import msgspec
 from agent_magics.context.prompt import CONTINUE_NOTE, render_override
 from agent_magics.context.repair import opened, repair
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
-from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
+from agent_magics.context.view import SlotHistory, TurnSpan, grouped, turns_of, view_of
 from agent_magics.context.wire import RETAINED, Turn, Wire, translate
 from agent_magics.core.events import (
     Imported,
@@ -38,7 +38,7 @@ from agent_magics.core.messages import (
 )
 from agent_magics.core.slots import Checkpoint, Focused, SlotMode
 
-__all__ = ["Projection", "TurnSpan", "View", "project", "repair", "turns_of", "view_of"]
+__all__ = ["Projection", "SlotHistory", "TurnSpan", "project", "repair", "turns_of", "view_of"]
 
 SUMMARISED = "summarised"
 _seq = attrgetter("seq")
@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
 
 
 def project(
-    view: View,
+    view: SlotHistory,
     *,
     mode: SlotMode,
     checkpoint: Checkpoint | None,
@@ -115,7 +115,9 @@ def project(
     )
 
 
-def _split(view: View, bounds: Bounds, *, tail_only: bool) -> tuple[list[Turn], dict[int, str]]:
+def _split(
+    view: SlotHistory, bounds: Bounds, *, tail_only: bool
+) -> tuple[list[Turn], dict[int, str]]:
     """Give the turns of the raw tail, and the fates of what stands before it."""
     if tail_only and not _is_in_untied_turn(view, bounds.start):
         first = bisect_left(view.events, bounds.start, key=_seq)
@@ -125,7 +127,9 @@ def _split(view: View, bounds: Bounds, *, tail_only: bool) -> tuple[list[Turn], 
     return tail_of(turns, bounds.start), fates
 
 
-def bounds_of(view: View, checkpoint: Checkpoint | None, focus_seq: int | None = None) -> Bounds:
+def bounds_of(
+    view: SlotHistory, checkpoint: Checkpoint | None, focus_seq: int | None = None
+) -> Bounds:
     """Find where the raw tail of a view begins.
 
     A checkpoint of what a focused derive hides is no checkpoint of the child (decision 19).
@@ -149,13 +153,15 @@ def tail_of(turns: Sequence[Turn], start: int) -> list[Turn]:
     return []
 
 
-def _is_in_untied_turn(view: View, start: int) -> bool:
+def _is_in_untied_turn(view: SlotHistory, start: int) -> bool:
     """Tell whether a seq may stand inside a turn that only roles tell from its neighbours."""
     at = bisect_left(view.events, start, key=_seq)
     return 0 < at < len(view.events) and view.events[at].turn_id is None
 
 
-def _with_prompt(tail: list[Turn], view: View, start: int, running: str | None) -> list[Turn]:
+def _with_prompt(
+    tail: list[Turn], view: SlotHistory, start: int, running: str | None
+) -> list[Turn]:
     """Put what was said to the running turn in front of its tail, where the cut is inside it."""
     if running is None or not tail or tail[0][0] != running:
         return tail

@@ -28,7 +28,7 @@ CLEARED = "excluded: cleared"
 _seq = attrgetter("seq")
 
 
-class View(Value):
+class SlotHistory(Value):
     """The spoken events of a slot's lineage that are in view, by rising seq, and those that left.
 
     `left` maps a seq to why: "excluded: rewound" or "excluded: cleared". `focus_seq`: nothing
@@ -56,7 +56,7 @@ class TurnSpan(Value):
 
 def view_of(
     uid: str, slots: Mapping[str, Slot], events: Mapping[str, Sequence[LedgerEvent]]
-) -> View:
+) -> SlotHistory:
     """Resolve what slot `uid` sees.
 
     `events` holds each slot's events by rising seq, `Rewind` and `Clear` among them. A child sees
@@ -78,12 +78,12 @@ def view_of(
             elif isinstance(payload, (Rewind, Clear)):
                 visible = _apply(event, visible, left, removed)
     focus = [seq for slot_uid, _ in chain if (seq := _focus(slots.get(slot_uid))) is not None]
-    return View(
+    return SlotHistory(
         slot_uid=uid, events=tuple(visible), left=left, focus_seq=max(focus) if focus else None
     )
 
 
-def turns_of(view: View, running: str | None = None) -> tuple[TurnSpan, ...]:
+def turns_of(view: SlotHistory, running: str | None = None) -> tuple[TurnSpan, ...]:
     """Group a view into turns; `running` is the id of the one that isn't finished.
 
     Events with a turn id belong to it. The others are grouped by roles: a user message begins a

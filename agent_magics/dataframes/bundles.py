@@ -75,7 +75,7 @@ class End(Value, tag_field="line", tag="end"):
     sha256: str
 
 
-Line = Head | SlotLine | CheckpointLine | DraftLine | EventLine | End
+BundleLine = Head | SlotLine | CheckpointLine | DraftLine | EventLine | End
 
 
 def write_lines(state: SessionState, file: BinaryIO) -> None:
@@ -132,7 +132,7 @@ def check_version(head: bytes, name: str) -> None:
         )
 
 
-def _lines(state: SessionState) -> Iterator[Line]:
+def _lines(state: SessionState) -> Iterator[BundleLine]:
     yield Head(row=msgspec.structs.replace(state.row, epoch=0))
     yield from (SlotLine(slot=slot) for slot in state.slots)
     yield from (CheckpointLine(checkpoint=checkpoint) for checkpoint in state.checkpoints)
@@ -141,9 +141,9 @@ def _lines(state: SessionState) -> Iterator[Line]:
         yield EventLine(event=event, packed=packed_of(event.payload))
 
 
-def _checked_lines(file: BinaryIO, name: str) -> Iterator[Line]:
+def _checked_lines(file: BinaryIO, name: str) -> Iterator[BundleLine]:
     """Give the lines; the end must be there, count them, and know their digest."""
-    decoder = msgspec.json.Decoder(Line)
+    decoder = msgspec.json.Decoder(BundleLine)
     digest = hashlib.sha256()
     number = 0
     for number, data in enumerate(_raw_lines(file, name), start=1):
@@ -172,7 +172,7 @@ def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         yield data
 
 
-def _collected(lines: Iterable[Line], name: str) -> SessionState:
+def _collected(lines: Iterable[BundleLine], name: str) -> SessionState:
     row: SessionRow | None = None
     slots: list[Slot] = []
     checkpoints: list[Checkpoint] = []

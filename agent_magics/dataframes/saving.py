@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 from agent_magics.core.errors import InputValidation, StorageError
 
-Write = Callable[[BinaryIO], object]
+WriteBytes = Callable[[BinaryIO], object]
 
 
-def save(name: str, write: Write, *, overwrites: bool) -> Path:
+def save(name: str, write: WriteBytes, *, overwrites: bool) -> Path:
     """Write a file whole, or not at all; give its path. Only its owner can read it.
 
     Raises `InputValidation` where there is a file of that name already and `overwrites` doesn't

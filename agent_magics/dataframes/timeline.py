@@ -27,7 +27,7 @@ LEAST_INCHES = 2.0
 MOST_INCHES = 20.0
 COMPACTION_COLOR = "#b55fb0"
 UNNAMED = "_"  # keeps a bar out of the legend
-Row = tuple[str, str]  # session id and slot
+SlotLane = tuple[str, str]  # session id and slot
 
 
 class Plot:
@@ -74,7 +74,7 @@ class Plot:
 
 
 def _draw(
-    ax: Axes, turns: pd.DataFrame, checkpoints: pd.DataFrame, places: Mapping[Row, int]
+    ax: Axes, turns: pd.DataFrame, checkpoints: pd.DataFrame, places: Mapping[SlotLane, int]
 ) -> None:
     moments = (*turns["ended_at"].dropna(), *turns["started_at"], *checkpoints["created_at"])
     now = max(moments, default=None)
@@ -102,7 +102,7 @@ def _draw(
         ax.text(0.5, 0.5, "nothing happened yet", ha="center", transform=ax.transAxes)
 
 
-def _row_names(*frames: pd.DataFrame) -> dict[Row, str]:
+def _row_names(*frames: pd.DataFrame) -> dict[SlotLane, str]:
     """Name each row: its slot, after its session where there are several."""
     found = [(line, line["session_id"]) for frame in frames for line in frame.to_dict("records")]
     several = len({session_id for _, session_id in found}) > 1

@@ -44,11 +44,11 @@ from agent_magics.session.first_change import first_change
 from agent_magics.session.memory.agent_memory import AgentMemory
 from agent_magics.session.parts import AgentParts
 from agent_magics.session.session import Session, checked_title
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.state.recovery import set_right, tell_broken_checkpoints
-from agent_magics.session.turn.desk import Desk
-from agent_magics.threads.loop import hops
+from agent_magics.session.turn.open_session import OpenSession
+from agent_magics.threads.loop import on_session_loop
 
 Life = Literal["running", "shutting down", "shut down"]
 FORCED_PATIENCE_S = 0.5
@@ -108,7 +108,7 @@ class Agent:
         """Where its sessions are kept."""
         return self._parts.storage
 
-    @hops
+    @on_session_loop
     async def new_session(self, config: SessionConfig | None = None) -> Session:
         """Make a session with its slot `default`.
 
@@ -122,7 +122,7 @@ class Agent:
         session_id = wanted.session_id or self._parts.ids.new("session")
         return await self._opened(session_id, lambda: self._make(session_id, wanted))
 
-    @hops
+    @on_session_loop
     async def resume_session(
         self, session_id: str, *, take: bool = False, readonly: bool = False
     ) -> Session:
@@ -136,17 +136,17 @@ class Agent:
             session_id, lambda: self._resume(session_id, take=take, readonly=readonly)
         )
 
-    @hops
+    @on_session_loop
     async def list_sessions(self, cursor: str | None = None, limit: int = 50) -> SessionPage:
         """List stored sessions, newest first."""
         return await self._check_stored().list_sessions(cursor, limit)
 
-    @hops
+    @on_session_loop
     async def find_sessions(self, query: str) -> Sequence[SessionSummary]:
         """Find sessions by the beginning of their id or a part of their title."""
         return await self._check_stored().find_sessions(query)
 
-    @hops
+    @on_session_loop
     async def delete_session(self, session_id: str) -> None:
         """Delete a session and all its events. Raises `SessionBusy` where it is the open one."""
         storage = self._check_stored()
@@ -154,7 +154,7 @@ class Agent:
             raise SessionBusy(session_id)
         await storage.delete_session(session_id)
 
-    @hops
+    @on_session_loop
     async def rename_session(self, session_id: str, title: str) -> None:
         """Give a session another title, the open one or a stored one.
 
@@ -172,7 +172,7 @@ class Agent:
         finally:
             await storage.release(lease)
 
-    @hops
+    @on_session_loop
     async def export_session(
         self, session_id: str, path: Path | str, *, overwrites: bool = False
     ) -> SessionState:
@@ -186,7 +186,7 @@ class Agent:
         await asyncio.to_thread(export_state, state, Path(path), overwrites=overwrites)
         return state
 
-    @hops
+    @on_session_loop
     async def import_session(self, path: Path | str) -> SessionState:
         """Take a session in from such a file, under a new id where its own is used; give it.
 
@@ -202,7 +202,7 @@ class Agent:
         await storage.restore(state)
         return state
 
-    @hops
+    @on_session_loop
     async def models(self) -> tuple[ModelInfo, ...]:
         """List the models that the registered providers tell of."""
         found: list[ModelInfo] = []
@@ -210,7 +210,7 @@ class Agent:
             found.extend(await provider.models())
         return tuple(found)
 
-    @hops
+    @on_session_loop
     async def shutdown(self, *, force: bool = False) -> None:
         """Close the open session, then the plugins and providers; doing it twice does nothing.
 
@@ -356,7 +356,7 @@ class Agent:
         lease = await storage.acquire(session_id, self._owner(), take=take)
         try:
             recorder = self._recorder(lease, await self._loaded(session_id))
-            if not recorder.mirror.slots:  # its maker ended between the lease and the first write
+            if not recorder.loaded.slots:  # its maker ended between the lease and the first write
                 await recorder.commit(first_change(recorder, self._parts, SessionConfig()))
             await set_right(recorder)
             return await self._seated(recorder)
@@ -365,11 +365,11 @@ class Agent:
             raise
 
     async def _seated(self, recorder: Recorder) -> Session:
-        tell_broken_checkpoints(recorder.mirror)
-        desk = Desk(self._parts, recorder)
-        if desk.remembering is not None:
-            await desk.remembering.open()
-        return Session(desk)
+        tell_broken_checkpoints(recorder.loaded)
+        open_session = OpenSession(self._parts, recorder)
+        if open_session.remembering is not None:
+            await open_session.remembering.open()
+        return Session(open_session)
 
     async def _loaded(self, session_id: str) -> SessionState:
         state = await self._parts.storage.load(session_id)
@@ -380,7 +380,7 @@ class Agent:
     def _recorder(self, lease: Lease, state: SessionState) -> Recorder:
         parts = self._parts
         prices = KnownPrices(parts.config.prices, ListedPrices())
-        return Recorder(parts.storage, lease, Mirror(state), parts.clock, prices)
+        return Recorder(parts.storage, lease, LoadedSession(state), parts.clock, prices)
 
     def _owner(self) -> Owner:
         return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())

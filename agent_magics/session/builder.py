@@ -41,7 +41,7 @@ from agent_magics.session.extensions.skills import checked_skills
 from agent_magics.session.memory.agent_memory import AgentMemory
 from agent_magics.session.memory.fact_tools import MEMORY_TOOL_NAMES
 from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
-from agent_magics.threads.loop import background_loop, hops
+from agent_magics.threads.loop import background_loop, on_session_loop
 
 
 class AgentBuilder:
@@ -133,7 +133,7 @@ class AgentBuilder:
         self._memories.append(storage)
         return self
 
-    @hops
+    @on_session_loop
     async def build(self) -> Agent:
         """Check everything, start the plugins, and freeze.
 

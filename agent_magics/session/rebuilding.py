@@ -28,10 +28,10 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, lineage
 from agent_magics.session.request.request_builder import digest_of
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 if TYPE_CHECKING:  # it shows what is made here
-    from agent_magics.session.turn.desk import Desk
+    from agent_magics.session.turn.open_session import OpenSession
 
 MAX_CHECKPOINTS = 4
 
@@ -47,7 +47,7 @@ class Rebuilt(Value):
     is_exact: bool
 
 
-class Past:
+class PastSession:
     """A session as it was when its requests were sent."""
 
     def __init__(self, state: SessionState) -> None:
@@ -90,7 +90,7 @@ class Past:
             answered = event.seq
         return tuple(dict.fromkeys((asked + 1, answered)))
 
-    def moments_of(self, usage: LedgerEvent) -> Iterator[tuple[Mirror, Slot]]:
+    def moments_of(self, usage: LedgerEvent) -> Iterator[tuple[LoadedSession, Slot]]:
         """Give the session as it may have been when a request was sent, the likeliest first."""
         slot = self._slots.get(usage.slot_uid or "")
         if slot is None:
@@ -107,11 +107,11 @@ class Past:
             made = msgspec.structs.replace(
                 self._state, events=events, slots=tuple(slots.values()), drafts=()
             )
-            mirror = Mirror(made)
+            loaded = LoadedSession(made)
             for checkpoint_id in self._checkpoints_at(chain, moment):
                 then = msgspec.structs.replace(slots[slot.uid], checkpoint_id=checkpoint_id)
-                mirror.slots[slot.uid] = then
-                yield mirror, then
+                loaded.slots[slot.uid] = then
+                yield loaded, then
 
     def _slot_at(self, uid: str, moment: int) -> Slot:
         """Give a slot with the settings it had, as the ledger tells them."""
@@ -138,25 +138,25 @@ class Past:
         return [*ours[:MAX_CHECKPOINTS], None]
 
 
-def rebuild(desk: Desk, state: SessionState, seq: int) -> Rebuilt | None:
+def rebuild(open_session: OpenSession, state: SessionState, seq: int) -> Rebuilt | None:
     """Make the request again that the event with a seq belongs to; None where it has none.
 
     Callable from any thread; `state` is the session's.
     """
-    past = Past(state)
+    past = PastSession(state)
     usage = past.usage_of(seq)
     if usage is None:
         return None
     assert isinstance(usage.payload, Usage)
     spent, likeliest = usage.payload, None
     try:
-        model = desk.models.known(f"{spent.provider}:{spent.model}")
+        model = open_session.models.known(f"{spent.provider}:{spent.model}")
     except ModelNotSupported:  # its provider isn't there any more
         model = ModelInfo(name=spent.model, provider=spent.provider)
-    for mirror, slot in past.moments_of(usage):
-        override = mirror.metadata.get("session_config", {}).get("system_prompt_override")
+    for loaded, slot in past.moments_of(usage):
+        override = loaded.metadata.get("session_config", {}).get("system_prompt_override")
         request = (
-            desk.builder_for(mirror)
+            open_session.builder_for(loaded)
             .build(
                 slot,
                 model,

@@ -26,21 +26,21 @@ from agent_magics.session.session_view import SessionView
 from agent_magics.session.slots.changes import static_config
 from agent_magics.session.state.loaded import is_static
 from agent_magics.session.state.running_turn import CancelToken, RunningTurn, reply_or_raise
-from agent_magics.threads.loop import hops, hops_undoing
+from agent_magics.threads.loop import on_session_loop, on_session_loop_undoing
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Input = str | UserInput | Sequence[ContentBlock]
 
 
-def one_by_one(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+def exclusive(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Decorate a method that checks slots and then changes them: no other comes between."""
 
     @functools.wraps(method)
     async def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
         session = args[0]
         assert isinstance(session, Session)
-        async with session._desk.changing:  # noqa: SLF001 - it decorates methods of that class
+        async with session._open_session.changing:  # noqa: SLF001 - it decorates methods of that class
             return await method(*args, **kwargs)
 
     return waiting
@@ -70,8 +70,8 @@ class Session(SessionView):
 
     # Turns
 
-    @hops_undoing(stop)
-    @one_by_one
+    @on_session_loop_undoing(stop)
+    @exclusive
     async def send_message(
         self,
         message: Input,
@@ -87,12 +87,12 @@ class Session(SessionView):
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
         `TurnBusy`, `ModelNotSupported`, `SessionLocked`, `SessionNotFound` (closed).
         """
-        return await self._desk.start(
+        return await self._open_session.start(
             UserInput.of(message), slot_id=slot, cancel=cancel, model=model, origin=origin
         )
 
-    @hops_undoing(stop_all)
-    @one_by_one
+    @on_session_loop_undoing(stop_all)
+    @exclusive
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
     ) -> Mapping[str, RunningTurn]:
@@ -102,10 +102,13 @@ class Session(SessionView):
         `InputValidation` where no slot is named or one is named twice.
         """
         given = UserInput.of(message)
-        self._desk.check_startable(slots)
-        return {slot: await self._desk.start(given, slot_id=slot, origin=origin) for slot in slots}
+        self._open_session.check_startable(slots)
+        return {
+            slot: await self._open_session.start(given, slot_id=slot, origin=origin)
+            for slot in slots
+        }
 
-    @hops  # whole, so that a cancel finds the turns that were started
+    @on_session_loop  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
         """Run one prompt in several slots at once; give each outcome by slot id (B5).
 
@@ -121,7 +124,7 @@ class Session(SessionView):
             raise
         return dict(zip(turns, outcomes, strict=True))
 
-    @hops  # whole, so that a cancel finds the turn that was started
+    @on_session_loop  # whole, so that a cancel finds the turn that was started
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
         """Run a turn to its end and give the reply; raises what made it fail or stopped it.
 
@@ -153,13 +156,13 @@ class Session(SessionView):
         Raises what made it fail; `SlotReadonly` where its slot has become read-only (S11).
         """
         outcome = await turn.join()
-        self._read(lambda: self._desk.check_writable(turn.slot_uid))
+        self._read(lambda: self._open_session.check_writable(turn.slot_uid))
         return reply_or_raise(outcome)
 
     # Slots
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def create_slot(
         self,
         slot_id: str,
@@ -174,13 +177,15 @@ class Session(SessionView):
         Raises `SlotAlreadyExists`, `InputValidation` (the name), `SlotProtected`.
         """
         settings = static_config(config or SlotConfig())
-        self._desk.check_model(settings.model)
-        self._desk.check_free(slot_id, replace=replace)
-        change = self._desk.slot_changes.create(slot_id, settings, replace=replace, origin=origin)
-        await self._desk.commit(change)
+        self._open_session.check_model(settings.model)
+        self._open_session.check_free(slot_id, replace=replace)
+        change = self._open_session.slot_changes.create(
+            slot_id, settings, replace=replace, origin=origin
+        )
+        await self._open_session.commit(change)
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def derive_slot(
         self,
         slot_id: str,
@@ -198,71 +203,73 @@ class Session(SessionView):
         `SlotNotFound`, `SlotAlreadyExists`, `InputValidation` (the name, or an `at_seq` in the
         middle of a turn: it names the two nearest ends).
         """
-        parent = self._desk.mirror.slot(parent_id)
-        self._desk.check_free(slot_id, replace=replace)
+        parent = self._open_session.loaded.slot(parent_id)
+        self._open_session.check_free(slot_id, replace=replace)
         if config is not None:
-            self._desk.check_model(config.model)
-        change = self._desk.slot_changes.derive(
+            self._open_session.check_model(config.model)
+        change = self._open_session.slot_changes.derive(
             slot_id,
             parent,
             strategy or DeriveStrategy.full(),
-            fork_seq=self._desk.fork_seq(parent, at_seq),
+            fork_seq=self._open_session.fork_seq(parent, at_seq),
             config=config,
             replace=replace,
             origin=origin,
         )
         if is_static(parent):
-            change = self._desk.with_imports(change, parent)
-        await self._desk.commit(change)
+            change = self._open_session.with_imports(change, parent)
+        await self._open_session.commit(change)
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def switch_slot(self, slot_id: str) -> None:
         """Make a slot the current one; turns that run go on where they began (D 7)."""
-        await self._desk.commit(self._desk.slot_changes.switch(self._desk.mirror.slot(slot_id)))
-        self._desk.switches += 1
+        await self._open_session.commit(
+            self._open_session.slot_changes.switch(self._open_session.loaded.slot(slot_id))
+        )
+        self._open_session.switches += 1
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def delete_slot(self, slot_id: str) -> None:
         """Take a slot out of every list; what children inherited from it stays (D 17).
 
         Raises `SlotNotFound`, `SlotProtected`, `TurnBusy`.
         """
-        slot = self._desk.idle_slot(slot_id)
-        await self._desk.commit(self._desk.slot_changes.delete(slot))
+        slot = self._open_session.idle_slot(slot_id)
+        await self._open_session.commit(self._open_session.slot_changes.delete(slot))
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def restore_slot(self, slot_uid: str) -> None:
         """Take a delete back; `slot_uid` is the deleted slot's uid, whose name must be free.
 
         It doesn't become current. Raises `SlotAlreadyExists`, `InputValidation`.
         """
-        await self._desk.commit(self._desk.slot_changes.restore(slot_uid))
+        await self._open_session.commit(self._open_session.slot_changes.restore(slot_uid))
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 
         A tool that `approval` names asks again, also where "always" was answered before.
         Raises `SlotNotFound`, `TurnBusy`, `InputValidation`, `ModelNotSupported`.
         """
-        slot = self._desk.idle_slot(slot_id)
-        self._desk.check_model(settings.get("model"))
-        await self._desk.commit(self._desk.slot_changes.configure(slot, settings))
-        self._desk.approvals.forget(settings.get("approval", ()))
+        slot = self._open_session.idle_slot(slot_id)
+        self._open_session.check_model(settings.get("model"))
+        await self._open_session.commit(self._open_session.slot_changes.configure(slot, settings))
+        self._open_session.approvals.forget(settings.get("approval", ()))
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def rename_slot(self, slot_id: str, new_id: str) -> None:
         """Give a slot another name. Raises as `create_slot` and `delete_slot` do."""
-        slot = self._desk.idle_slot(slot_id)
-        await self._desk.commit(self._desk.slot_changes.rename(slot, new_id))
+        slot = self._open_session.idle_slot(slot_id)
+        await self._open_session.commit(self._open_session.slot_changes.rename(slot, new_id))
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def rewind(
         self, slot: str | None = None, *, to_seq: int, undoes: int | None = None
     ) -> int:
@@ -273,23 +280,25 @@ class Session(SessionView):
         """
         found = self._writable(slot)
         if undoes is None:
-            self._desk.check_turn_end(found, to_seq)
-        elif self._desk.mirror.undoable(found, undoes) is None:
+            self._open_session.check_turn_end(found, to_seq)
+        elif self._open_session.loaded.undoable(found, undoes) is None:
             raise InputValidation(
                 f'seq {undoes} is no rewind or clear of slot "{found.slot_id}"; nothing to undo.'
             )
-        events = await self._desk.commit(self._desk.slot_changes.rewind(found, to_seq, undoes))
+        events = await self._open_session.commit(
+            self._open_session.slot_changes.rewind(found, to_seq, undoes)
+        )
         return events[0].seq
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def clear(self, slot: str | None = None) -> int:
         """Take everything out of a slot's view; gives the seq, which a rewind may undo."""
         found = self._writable(slot)
-        events = await self._desk.commit(self._desk.slot_changes.clear(found))
+        events = await self._open_session.commit(self._open_session.slot_changes.clear(found))
         return events[0].seq
 
-    @hops
+    @on_session_loop
     async def bridge(
         self,
         from_slot: str,
@@ -305,22 +314,22 @@ class Session(SessionView):
         key, nothing to carry), `SlotNotFound`, `SlotReadonly` and `TurnBusy` of the target.
         """
         with ExitStack() as kept:
-            async with self._desk.changing:
-                source = self._desk.mirror.slot(from_slot)
+            async with self._open_session.changing:
+                source = self._open_session.loaded.slot(from_slot)
                 target = self._writable(to_slot)
                 if source.uid == target.uid:
                     raise InputValidation(f'Slot "{from_slot}" can\'t be bridged to itself.')
-                kept.enter_context(self._desk.doing(target, "a bridge"))
-            return await self._desk.bridges.carry(
+                kept.enter_context(self._open_session.doing(target, "a bridge"))
+            return await self._open_session.bridges.carry(
                 source,
                 target,
                 keys=keys,
-                writer=await self._desk.model_of(source) if include_summary else None,
+                writer=await self._open_session.model_of(source) if include_summary else None,
             )
 
     # Compaction, model, end
 
-    @hops
+    @on_session_loop
     async def compact(
         self,
         slot: str | None = None,
@@ -336,22 +345,22 @@ class Session(SessionView):
         `SlotReadonly`.
         """
         with ExitStack() as kept:
-            async with self._desk.changing:
+            async with self._open_session.changing:
                 found = self._writable(slot)
-                kept.enter_context(self._desk.doing(found, "a compaction"))
-            _, model = await self._desk.model_of(found)
-            compactor = self._desk.compactor(model, self._desk.hooks(found.slot_id))
+                kept.enter_context(self._open_session.doing(found, "a compaction"))
+            _, model = await self._open_session.model_of(found)
+            compactor = self._open_session.compactor(model, self._open_session.hooks(found.slot_id))
             if dry_run:
                 return compactor.foresee(found)
             return await compactor.compact(
                 found,
-                summariser=await self._desk.summariser(found),
+                summariser=await self._open_session.summariser(found),
                 reason="manual",
                 instructions=instructions,
             )
 
-    @hops
-    @one_by_one
+    @on_session_loop
+    @exclusive
     async def undo_compaction(self, slot: str | None = None) -> str | None:
         """Go back to the checkpoint before the active one (None: to the raw history).
 
@@ -360,34 +369,36 @@ class Session(SessionView):
         `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
         """
         found = self._writable(slot)
-        checkpoint = self._desk.mirror.checkpoint_of(found)
+        checkpoint = self._open_session.loaded.checkpoint_of(found)
         if checkpoint is None:
             raise NothingToCompact(found.slot_id, "no compaction is active that could be undone")
-        await self._desk.commit(self._desk.slot_changes.undo_checkpoint(found, checkpoint))
+        await self._open_session.commit(
+            self._open_session.slot_changes.undo_checkpoint(found, checkpoint)
+        )
         return checkpoint.parent_checkpoint_id
 
-    @hops
+    @on_session_loop
     async def set_model(self, spec: str) -> None:
         """Choose the session's model; slots with their own keep it (D 27)."""
-        self._desk.check_open()
-        self._desk.models.check(spec)
-        value = {"model_id": spec, "system_prompt_override": self._desk.prompt_override}
-        await self._desk.recorder.append(
+        self._open_session.check_open()
+        self._open_session.models.check(spec)
+        value = {"model_id": spec, "system_prompt_override": self._open_session.prompt_override}
+        await self._open_session.recorder.append(
             [Metadata(key="session_config", value=value)], slot_uid=None
         )
 
-    @hops
+    @on_session_loop
     async def set_title(self, title: str) -> None:
         """Give the session a title. Raises `InputValidation` on a blank one."""
-        await self._desk.commit(Change(title=checked_title(title)))
+        await self._open_session.commit(Change(title=checked_title(title)))
 
-    @hops
+    @on_session_loop
     async def describe_model(self, slot: str | None = None) -> ModelInfo:
         """Ask the server about a slot's model, once; what it doesn't tell is None."""
-        _, info = await self._desk.model_of(self._desk.mirror.slot(slot))
+        _, info = await self._open_session.model_of(self._open_session.loaded.slot(slot))
         return info
 
-    @hops
+    @on_session_loop
     async def close(self, *, force: bool = False, ends_agent: bool = False) -> None:
         """Stop what runs, record it, give the session back. Closing twice does nothing.
 
@@ -396,8 +407,8 @@ class Session(SessionView):
         answers so afterwards (by force a notebook ends one to begin another). Raises
         `InputValidation` where a hook of its own calls this.
         """
-        await self._desk.close(force=force)
-        self._desk.agent_has_ended = ends_agent
+        await self._open_session.close(force=force)
+        self._open_session.agent_has_ended = ends_agent
 
     async def __aenter__(self) -> Self:
         return self
@@ -411,6 +422,6 @@ class Session(SessionView):
         await self.close()
 
     def _writable(self, slot_id: str | None) -> Slot:
-        slot = self._desk.idle_slot(slot_id)
-        self._desk.check_writable(slot.uid)
+        slot = self._open_session.idle_slot(slot_id)
+        self._open_session.check_writable(slot.uid)
         return slot

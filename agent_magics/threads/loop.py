@@ -31,14 +31,14 @@ __all__ = [
     "SessionLoop",
     "background_loop",
     "hop_iter",
-    "hops",
-    "hops_undoing",
+    "on_session_loop",
+    "on_session_loop_undoing",
     "run",
 ]
 
 T = TypeVar("T")
 P = ParamSpec("P")
-Undo = Callable[[T], Coroutine[Any, Any, object]]
+UndoCall = Callable[[T], Coroutine[Any, Any, object]]
 _log = logging.getLogger("agent_magics.session")
 CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all (decision 50)
 
@@ -84,7 +84,7 @@ class SessionLoop:
         handle.add_done_callback(lambda: _log_failure(handle, doing))
         return handle
 
-    async def hop(self, make: Callable[[], Awaitable[T]], *, undo: Undo[T] | None = None) -> T:
+    async def hop(self, make: Callable[[], Awaitable[T]], *, undo: UndoCall[T] | None = None) -> T:
         """Await `make()` on this loop, from whichever loop the caller runs on.
 
         A cancel is forwarded and waits until the inner task has ended; a second one stops
@@ -104,7 +104,7 @@ class SessionLoop:
             raise
         return handle.result()
 
-    def post_undo(self, handle: Handle[T], undo: Undo[T]) -> Handle[None]:
+    def post_undo(self, handle: Handle[T], undo: UndoCall[T]) -> Handle[None]:
         """Once `handle` has ended, give its result, if it has one, to `undo` here."""
 
         async def undoing() -> None:
@@ -277,7 +277,9 @@ def background_loop() -> SessionLoop:
     return loop
 
 
-def hops(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+def on_session_loop(
+    method: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
     """Decorate a coroutine function: it may be awaited from any loop (decision 60)."""
 
     @functools.wraps(method)
@@ -287,10 +289,10 @@ def hops(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[A
     return hopping
 
 
-def hops_undoing(
-    undo: Undo[T],
+def on_session_loop_undoing(
+    undo: UndoCall[T],
 ) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
-    """Decorate as `hops` does; `undo` gets what a cancelled caller can't take any more."""
+    """Decorate as `on_session_loop`; `undo` gets what a cancelled caller can't take any more."""
 
     def decorate(
         method: Callable[P, Coroutine[Any, Any, T]],

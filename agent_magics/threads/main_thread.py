@@ -172,7 +172,7 @@ class MainThread:
             handle.wait()
             return handle, 0
         pump = _Pump(len(self._running))
-        with self._listening(pump):
+        with self._answer_reader(pump):
             handle = start()
             handle.add_done_callback(lambda: self._jobs.put(None))
             pump.begin(on_interrupt or handle.cancel)
@@ -244,7 +244,7 @@ class MainThread:
             job.future.set_result(result)
 
     @contextmanager
-    def _listening(self, pump: _Pump) -> Iterator[None]:
+    def _answer_reader(self, pump: _Pump) -> Iterator[None]:
         """Hear SIGINT as a message for `pump` and for those it stands on."""
         old = signal.getsignal(signal.SIGINT)
         hears = callable(old)  # ignored, or not Python's: leave it so

@@ -97,12 +97,12 @@ class Dispatcher:
         tools: Sequence[Tool],
         config: AgentConfig,
         on_main: OwnedMain,
-        gate: ToolGate | None = None,
+        tool_approval: ToolGate | None = None,
     ) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self.config = config
         self.on_main = on_main
-        self.gate = gate or Open()
+        self.tool_approval = tool_approval or Open()
         self.main_turn = asyncio.Lock()
 
     async def run(
@@ -164,7 +164,7 @@ class _Batch:
         answered = await self._answer(call, after)
         await self._watch.answered(answered)
         if answered.duration_ms is not None:
-            looking = self._owner.gate.after(answered)
+            looking = self._owner.tool_approval.after(answered)
             ended = await _unless(self._abandon, looking)
             self.ended_by = self.ended_by or ended
         return answered
@@ -181,7 +181,7 @@ class _Batch:
                 f"The arguments are not valid JSON or came in part, so {tool.name} did not run."
             )
             return self._failed(call, reason, "failed", ToolExecutionError(tool.name, reason))
-        said = await _unless(self._stop, self._owner.gate.before(call, tool))
+        said = await _unless(self._stop, self._owner.tool_approval.before(call, tool))
         match said:
             case None:
                 return _cancelled(call)

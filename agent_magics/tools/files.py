@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.text import clean_text
-from agent_magics.tools.folder import Entry, Folder, Place
+from agent_magics.tools.folder import Entry, Folder, FolderPath
 from agent_magics.tools.reading import NOTEBOOK, decoded, encoding_of, told_file
 from agent_magics.tools.schema import FunctionTool, tool
 
@@ -242,7 +242,7 @@ def _readable(rules: FileRules) -> Folder:
     return rules.folder()
 
 
-def _writable(folder: Folder, path: str, content: str) -> Place:
+def _writable(folder: Folder, path: str, content: str) -> FolderPath:
     place = folder.place(path)
     if place.name.casefold().rstrip(". ").endswith(NOTEBOOK):
         raise InputValidation(
@@ -255,7 +255,7 @@ def _writable(folder: Folder, path: str, content: str) -> Place:
     return place
 
 
-def _text_before(folder: Folder, place: Place) -> str | None:
+def _text_before(folder: Folder, place: FolderPath) -> str | None:
     """Give what a file holds that will be replaced; None where there is none yet."""
     try:
         with folder.reading(place) as stream:

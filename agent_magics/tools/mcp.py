@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_magics.core.messages import ToolOutput, Value
 from agent_magics.core.ports import OnMain, ToolInput
 from agent_magics.tools.mcp_config import McpConfig, ServerConfig
-from agent_magics.tools.mcp_server import McpServer, Status
+from agent_magics.tools.mcp_server import McpServer, ServerStatus
 
 if TYPE_CHECKING:  # optional: the extra "mcp"
     import mcp_types
@@ -51,7 +51,7 @@ class ServerState(Value):
     """How a server that was needed is, for `%tools`."""
 
     name: str
-    status: Status
+    status: ServerStatus
     trouble: str = ""
 
 

@@ -39,7 +39,7 @@ MAX_TOOL_PAGES = 20
 ENDED = "it has ended, and starts again with the next question"
 _GUARD = Path(__file__).with_name("mcp_guard.py")
 
-Status = Literal["starting", "ready", "ended", "failed"]
+ServerStatus = Literal["starting", "ready", "ended", "failed"]
 
 
 class McpServer:
@@ -53,7 +53,7 @@ class McpServer:
         self, config: ServerConfig, *, patience_s: float, start_s: float = START_S
     ) -> None:
         self.config = config
-        self.status: Status = "starting"
+        self.status: ServerStatus = "starting"
         self.trouble = ""
         self.listed: tuple[mcp_types.Tool, ...] = ()
         self._settled = asyncio.Event()

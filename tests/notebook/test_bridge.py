@@ -14,7 +14,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from agent_magics.notebook.kernel.bridge import Bridge, FailedCell, StoppedCell
+from agent_magics.notebook.kernel.bridge import FailedCell, LoopBridge, StoppedCell
 from agent_magics.notebook.kernel.host import (
     cell_origin,
     in_kernel,
@@ -30,7 +30,7 @@ import asyncio, signal, sys, threading, time
 from agent_magics.notebook.kernel.bridge import *
 from agent_magics.notebook.kernel.run_code import run_user_code
 shell = get_ipython()
-bridge = Bridge(shell)
+bridge = LoopBridge(shell)
 steps = []
 
 def say(word):
@@ -363,7 +363,7 @@ def test_somebody_is_there_where_the_request_allows_stdin(jupyter: Kernel) -> No
 def test_a_closed_bridge_leaves_the_kernels_loop_alone(jupyter: Kernel) -> None:
     """%unload_ext takes everything back; the loop is still found by the next bridge."""
     told = jupyter.ok(
-        "other = Bridge(shell); before = len(other.main._servers); other.close()\n"
+        "other = LoopBridge(shell); before = len(other.main._servers); other.close()\n"
         "print(before - len(other.main._servers), other.kernel_loop is bridge.kernel_loop)"
     )
     assert told == "1 True\n"
@@ -400,7 +400,7 @@ def test_nbclient_gets_one_output_and_a_failure() -> None:
         "from agent_magics.notebook.cell.display import AnswerDisplay\n"
         "from agent_magics.core.turns import Completed, Reply\n"
         "from agent_magics.core.errors import StorageError\n"
-        "from agent_magics.notebook.kernel.bridge import Bridge, FailedCell\n"
+        "from agent_magics.notebook.kernel.bridge import LoopBridge, FailedCell\n"
         "import asyncio\n"
         "async def turn():\n"
         "    view = AnswerDisplay()\n"
@@ -409,7 +409,7 @@ def test_nbclient_gets_one_output_and_a_failure() -> None:
         "        await asyncio.sleep(0.15)\n"
         "    reply = Reply(text='Hello', seq=1, slot_id='s', turn_id='t', model='m')\n"
         "    view.finish(Completed(reply=reply))\n"
-        "Bridge(get_ipython()).run(turn)"
+        "LoopBridge(get_ipython()).run(turn)"
     )
     cells = [answer, "raise FailedCell('The disk is full.')", "print('ran on')"]
     v4: Any = nbformat.v4  # it has no types
@@ -455,7 +455,7 @@ def test_a_plain_shell_has_no_kernel(shell: Any, monkeypatch: pytest.MonkeyPatch
     async def answers() -> str:
         return "yes"
 
-    bridge = Bridge(shell)
+    bridge = LoopBridge(shell)
     assert (in_kernel(), cell_origin(), kernel_id()) == (False, None, None)
     assert bridge.kernel_loop is None
     assert bridge.run(answers) == "yes"

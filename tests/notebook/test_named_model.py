@@ -252,7 +252,7 @@ def test_a_model_with_a_smaller_window_says_what_becomes_of_the_conversation(
     notebook.run("%agent and now")
     (provider,) = (
         each
-        for each in notebook.session._desk.parts.registry.all
+        for each in notebook.session._open_session.parts.registry.all
         if isinstance(each, ScriptedProvider)
     )
     sent = [request for request in provider.requests if request.model == str(small)]

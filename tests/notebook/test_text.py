@@ -16,7 +16,7 @@ from agent_magics.core.messages import Assistant, Image, System, Text, ToolCall,
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode
 from agent_magics.notebook.views.session_state import (
-    SessionState,
+    SessionViewState,
     session_state,
     slot_states,
     state_of,
@@ -139,7 +139,7 @@ class Churn:
         return {"option-a": Turn()}
 
 
-def state() -> SessionState:
+def state() -> SessionViewState:
     return state_of(Churn())
 
 

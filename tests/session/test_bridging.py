@@ -368,7 +368,9 @@ def test_usage_of_a_bridge_has_its_own_purpose(bench: Bench) -> None:
         session = await two(bench, "Yes.", SUMMARY)
         await session.submit_turn("Well?")
         await session.bridge("default", "plan")
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert [usage.purpose for usage in spent] == ["turn", "bridge"]
 
     asyncio.run(scene())

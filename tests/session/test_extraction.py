@@ -76,7 +76,7 @@ def test_it_is_announced_counted_and_marked(bench: Bench) -> None:
         assert [e for e in events if isinstance(e, MemoriesChanged)] == [MemoriesChanged(created=1)]
         assert isinstance(outcome, Completed)
         assert (outcome.warnings, outcome.reply.usage) == ((), None)
-        spent = [e for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [e for e in session._open_session.loaded.events if isinstance(e.payload, Usage)]
         assert [(e.payload.purpose, e.payload.input_tokens) for e in spent] == [  # type: ignore[union-attr]
             ("turn", None), ("memory", 70),
         ]  # fmt: skip

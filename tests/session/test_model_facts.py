@@ -125,7 +125,7 @@ def test_an_image_is_refused_only_where_somebody_said_it_is_not_seen(
             assert provider.requests == []
             (refused,) = [
                 each.payload
-                for each in session._desk.mirror.events
+                for each in session._open_session.loaded.events
                 if isinstance(each.payload, Usage)
             ]
             assert refused.attempt == 0
@@ -166,7 +166,9 @@ def test_what_a_blind_model_is_sent_is_what_is_weighed_and_shown(bench: Bench) -
         assert session.next_request().info.used < seeing - IMAGE_TOKENS / 2
         await session.submit_turn("and?")
         sent = bench.provider.requests[-1]
-        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        used = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert used[-1].digest == digest_of(sent)
         assert used[-1].estimated_input_tokens < IMAGE_TOKENS
         assert session.next_request().request.messages[: len(sent.messages)] == sent.messages

@@ -180,7 +180,7 @@ def test_a_model_that_is_gone_is_no_hindrance(bench: Bench) -> None:
             structs.replace(each, payload=gone) if each.seq == usage.seq else each
             for each in state.events
         )
-        made = rebuild(session._desk, structs.replace(state, events=events), usage.seq)
+        made = rebuild(session._open_session, structs.replace(state, events=events), usage.seq)
         assert made is not None
         assert made.request.model == "m"
         assert not made.is_exact

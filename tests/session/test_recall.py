@@ -245,9 +245,9 @@ def test_a_ledger_without_a_namespace_uses_the_configured_one(
 
     async def scene() -> None:
         session = await bench.session("a", "b", memories=await filled("likes tea"))
-        session._desk.mirror.metadata.pop("memory_namespace")
-        desk = session._desk
-        desk.remembering = desk.parts.memory.enter(desk.recorder)
+        session._open_session.loaded.metadata.pop("memory_namespace")
+        open_session = session._open_session
+        open_session.remembering = open_session.parts.memory.enter(open_session.recorder)
         first = await session.send_message("hello")
         second = await first.join()
         assert isinstance(second, Completed)

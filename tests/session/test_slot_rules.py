@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.context.projection import Projection, project
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.errors import (
     InputValidation,
     SlotAlreadyExists,
@@ -44,7 +44,7 @@ def test_a_slot_in_which_nothing_happened_is_not_counted_again(
     """Views ask for the list at each change; a long notebook with many slots must not feel it."""
     counted: list[str] = []
 
-    def counting(view: View, **rest: Any) -> Projection:
+    def counting(view: SlotHistory, **rest: Any) -> Projection:
         counted.append(view.slot_uid)
         return project(view, **rest)
 

@@ -49,6 +49,11 @@ async def outcome(session: Session, prompt: str = "go") -> TurnOutcome:
     return await (await session.send_message(prompt)).join()
 
 
+def usages(session: Session) -> list[Usage]:
+    events = session._open_session.loaded.events
+    return [event.payload for event in events if isinstance(event.payload, Usage)]
+
+
 def step(**more: Any) -> dict[str, Any]:
     return {"text": "ok", "usage": USAGE, **more}
 
@@ -61,7 +66,7 @@ def test_a_request_is_priced_when_it_is_recorded(bench: Bench) -> None:
         session = await bench.session(LOOK, step(), prices=PRICES, tools=[look])
         reply = await session.submit_turn("go")
         assert reply.cost_usd == pytest.approx(2 * 1.55)
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = usages(session)
         assert [usage.cost_usd for usage in spent] == pytest.approx([1.55, 1.55])
 
     asyncio.run(scene())
@@ -129,7 +134,7 @@ def test_a_session_limit_counts_all_slots_and_holds_after_a_restart(bench: Bench
         ended = await outcome(again)
         assert isinstance(ended, Failed)
         assert bench.provider.requests == []
-        assert again._desk.mirror.spent.usd == pytest.approx(3.1)
+        assert again._open_session.loaded.spent.usd == pytest.approx(3.1)
 
     asyncio.run(scene())
 
@@ -201,7 +206,7 @@ def test_what_failed_attempts_cost_is_in_the_ledger() -> None:
         agent = await AgentBuilder(config).register_model_provider(model).build()
         session = await agent.new_session()
         reply = await session.submit_turn("go")
-        said = [e.payload for e in session._desk.mirror.events]
+        said = [e.payload for e in session._open_session.loaded.events]
         asked = [each for each in said if isinstance(each, Usage)]
         assert [(each.attempt, each.input_tokens) for each in asked] == [
             (1, 1_000_000),
@@ -212,7 +217,7 @@ def test_what_failed_attempts_cost_is_in_the_ledger() -> None:
         assert reply.usage == TokenUsage(
             input_tokens=2_000_000, output_tokens=100_000, cached_tokens=500_000
         )
-        assert session._desk.mirror.spent.requests == 2
+        assert session._open_session.loaded.spent.requests == 2
         await agent.shutdown()
 
     asyncio.run(scene())
@@ -226,10 +231,10 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
         session = await bench.session("ok", step(), prices=PRICES)
         await session.submit_turn("one")
         await session.submit_turn("two")
-        asked = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        asked = usages(session)
         assert asked[0].estimated_output_tokens == 1
         assert asked[1].estimated_output_tokens == 0
-        assert session._desk.mirror.spent == Spent(
+        assert session._open_session.loaded.spent == Spent(
             requests=2,
             input_tokens=1_000_000,
             cached_tokens=500_000,
@@ -364,10 +369,10 @@ async def stopped_after(*events: ChatEvent) -> tuple[TurnOutcome, list[Usage], S
         if isinstance(event.payload, ReasoningChunk | RetryScheduled):
             turn.cancel()
     ended = await turn.join()
-    mirror = session._desk.mirror
-    used = [e.payload for e in mirror.events if isinstance(e.payload, Usage)]
+    loaded = session._open_session.loaded
+    used = [e.payload for e in loaded.events if isinstance(e.payload, Usage)]
     await agent.shutdown()
-    return ended, used, mirror.spent
+    return ended, used, loaded.spent
 
 
 @pytest.mark.req("N13", "dec42", "dec57")
@@ -405,7 +410,7 @@ def test_a_request_beside_the_turns_counts_reasoning_and_calls(bench: Bench) -> 
         await session.submit_turn("go on")
         with pytest.raises(AgentError):
             await session.compact()
-        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        used = usages(session)
         assert used[-1].purpose == "compaction"
         assert used[-1].estimated_output_tokens > 100
 
@@ -446,7 +451,7 @@ def test_a_limit_in_money_holds_where_no_server_counts(bench: Bench) -> None:
         ended = await outcome(session)
         assert isinstance(ended, Failed)
         assert "about $0.0" in ended.error.message
-        assert session._desk.mirror.spent.usd == 0.0
+        assert session._open_session.loaded.spent.usd == 0.0
 
     asyncio.run(scene())
 
@@ -461,8 +466,8 @@ def test_a_count_of_the_output_alone_is_kept(bench: Bench) -> None:
         assert reply.usage == TokenUsage(output_tokens=90_000)
         assert str(reply.usage) == "? → 90,000 tokens"
         assert reply.cost_usd is None
-        (usage,) = (e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage))
-        spent = session._desk.mirror.spent
+        (usage,) = usages(session)
+        spent = session._open_session.loaded.spent
         assert (spent.output_tokens, spent.uncounted) == (90_000, 1)
         assert spent.estimated_tokens == usage.estimated_input_tokens > 0
         assert spent.estimated_usd > 0.9

@@ -116,7 +116,9 @@ def test_summary_generated_above_threshold(bench: Bench) -> None:
         assert request.tools == ()
         assert request.params.max_tokens == 1_024
         assert "User: do they like trains?" in asked(bench)[0]
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert [(u.purpose, u.input_tokens) for u in spent] == [("turn", None), ("summary", 7)]
         assert session.frames.turns()["input_tokens"].isna().all()
 
@@ -263,9 +265,9 @@ def test_summary_skipped_for_empty_messages(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await focused(bench)
-        summaries = session._desk.summaries
+        summaries = session._open_session.summaries
         assert summaries is not None
-        assert not summaries.is_due(session._desk.mirror.slot(None))
+        assert not summaries.is_due(session._open_session.loaded.slot(None))
         assert bench.provider.requests == []
 
     asyncio.run(scene())

@@ -388,18 +388,18 @@ def test_hooks_of_two_slots_may_interleave_on_one_thread(bench: Bench) -> None:
     import threading
 
     threads: set[int] = set()
-    gate = asyncio.Event()
+    tool_approval = asyncio.Event()
 
     class Waiting(PluginBase):
         async def turn_start(self, payload: HookPayload) -> None:
             threads.add(threading.get_ident())
             if payload.slot_id == "default":
-                await gate.wait()
+                await tool_approval.wait()
 
         def turn_end(self, payload: HookPayload) -> None:
             threads.add(threading.get_ident())
             if payload.slot_id == "other":
-                gate.set()
+                tool_approval.set()
 
     async def scene() -> None:
         session = await bench.session("a", "b", plugins=(Waiting(),))

@@ -65,7 +65,7 @@ class Stage:
     """What a batch runs with."""
 
     tools: Sequence[Tool]
-    gate: ToolGate | None = None
+    tool_approval: ToolGate | None = None
     on_main: OwnedMain = field(default_factory=Here)
     settings: dict[str, Any] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
@@ -74,7 +74,7 @@ class Stage:
 
     async def run(self, *batch: ToolCall) -> Seen:
         config = AgentConfig(default_model="x:y", **self.settings)
-        dispatcher = Dispatcher(self.tools, config, self.on_main, self.gate)
+        dispatcher = Dispatcher(self.tools, config, self.on_main, self.tool_approval)
         self.seen.ended_by = await dispatcher.run(
             batch, self.seen, stop=self.stop, abandon=self.abandon
         )

@@ -92,11 +92,11 @@ def test_a_failure_is_a_result(
 @pytest.mark.req("E8")
 def test_calls_that_change_nothing_run_at_once() -> None:
     """Each of three waits for the two others, so they can only end if all of them run."""
-    gate = asyncio.Barrier(3)
+    tool_approval = asyncio.Barrier(3)
 
     @tool
     async def meet() -> str:
-        await gate.wait()
+        await tool_approval.wait()
         return "met"
 
     seen = run_all([meet], *calls("meet", "meet", "meet"), tool_timeout_ms=2_000)
@@ -283,8 +283,8 @@ class Judge:
 def test_the_gate_changes_a_call_and_says_so() -> None:
     """The tool gets the arguments that the gate let through; the model reads the note first."""
     other = call("echo", {"text": "other"})
-    gate = Judge(c=Admitted(call=other, note="[edited]"))
-    seen = asyncio.run(Stage([echo], gate).run(call("echo", {"text": "mine"})))
+    tool_approval = Judge(c=Admitted(call=other, note="[edited]"))
+    seen = asyncio.run(Stage([echo], tool_approval).run(call("echo", {"text": "mine"})))
     assert seen.said == {"c": "[edited]\n\nother"}
     assert seen.answers[0].call.arguments == {"text": "other"}
 
@@ -303,12 +303,12 @@ def test_the_gate_changes_a_call_and_says_so() -> None:
 )
 def test_a_refused_call_does_not_run(tools: tuple[str, ...], third: str) -> None:
     """At once the others go on; in order the rest is skipped (seed 001 § 6.8)."""
-    gate = Judge(**{"2": Refused(content="[no]", how="was refused")})
-    seen = asyncio.run(Stage([echo, writes], gate).run(*calls(*tools)))
+    tool_approval = Judge(**{"2": Refused(content="[no]", how="was refused")})
+    seen = asyncio.run(Stage([echo, writes], tool_approval).run(*calls(*tools)))
     assert seen.said["2"] == "[no]"
     assert seen.said["3"] == third
     assert "2" not in seen.began
-    assert [call_id for call_id, _ in gate.looked] == [i for i in "13" if i in seen.began]
+    assert [call_id for call_id, _ in tool_approval.looked] == [i for i in "13" if i in seen.began]
 
 
 @pytest.mark.req("E13", "E20.22")
@@ -375,7 +375,7 @@ def test_a_stop_withdraws_the_question_of_the_gate() -> None:
                 raise
             raise AssertionError
 
-        stage.gate = Judge(**{"1": asks})
+        stage.tool_approval = Judge(**{"1": asks})
         assert (await stage.run(*calls("echo"))).said == {"1": CANCELLED}
         assert withdrawn == [True]
 
@@ -393,7 +393,7 @@ def test_leave_that_comes_with_the_stop_is_too_late() -> None:
             stage.stop.set()
             return Admitted(call=calls("echo")[0])
 
-        stage.gate = Judge(**{"1": both})
+        stage.tool_approval = Judge(**{"1": both})
         seen = await stage.run(*calls("echo"))
         assert (seen.began, seen.said) == ([], {"1": CANCELLED})
 

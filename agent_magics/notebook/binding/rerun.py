@@ -39,7 +39,7 @@ class Earlier(Value):
     text_changed: bool
 
 
-class Undo(Value):
+class RewindUndo(Value):
     """How to take back a rewind: what `undoes` removed comes, everything after `to_seq` goes.
 
     `to_seq` None: nothing goes. `is_back`: an earlier turn takes the place of a newer one.
@@ -72,7 +72,7 @@ def maker_of(state: SessionState, slot_id: str) -> Origin | None:
     return None
 
 
-def undo_of(state: SessionState, slot_id: str) -> Undo | None:
+def undo_of(state: SessionState, slot_id: str) -> RewindUndo | None:
     """Find what `redo` would bring back in a slot; None where there is nothing.
 
     What was undone comes back step by step until a new turn. Right after a cell ran again or a
@@ -81,8 +81,8 @@ def undo_of(state: SessionState, slot_id: str) -> Undo | None:
     slot = _living(state, slot_id)
     if slot is None:
         return None
-    cuts: list[Undo] = []
-    swap: Undo | None = None
+    cuts: list[RewindUndo] = []
+    swap: RewindUndo | None = None
     prompts: list[LedgerEvent] = []
     for event in state.events:
         if event.slot_uid != slot.uid:
@@ -98,7 +98,7 @@ def undo_of(state: SessionState, slot_id: str) -> Undo | None:
         elif isinstance(event.payload, Rewind):
             swap = _after_redo(event.seq, event.payload, cuts, swap)
             cuts = [each for each in cuts if each.undoes != event.payload.undoes]
-    return Undo(to_seq=None, undoes=cuts[-1].undoes) if cuts else swap
+    return RewindUndo(to_seq=None, undoes=cuts[-1].undoes) if cuts else swap
 
 
 async def undo_last(session: Session) -> str:
@@ -187,34 +187,36 @@ def _living(state: SessionState, slot_id: str) -> Slot | None:
     return living[0] if living else None
 
 
-def _cut_of(event: LedgerEvent) -> Undo | None:
+def _cut_of(event: LedgerEvent) -> RewindUndo | None:
     match event.payload:
         case Rewind(undoes=None, to_seq=to_seq):
-            return Undo(to_seq=to_seq, undoes=event.seq)
+            return RewindUndo(to_seq=to_seq, undoes=event.seq)
         case Clear():
-            return Undo(to_seq=0, undoes=event.seq)
+            return RewindUndo(to_seq=0, undoes=event.seq)
         case _:
             return None
 
 
 def _swap_of(
-    cuts: Sequence[Undo], before: Sequence[LedgerEvent], prompt: LedgerEvent
-) -> Undo | None:
+    cuts: Sequence[RewindUndo], before: Sequence[LedgerEvent], prompt: LedgerEvent
+) -> RewindUndo | None:
     """Find what a new prompt took the place of: what the cut right before it removed."""
     if not cuts or cuts[-1].to_seq is None:
         return None
     to_seq = cuts[-1].to_seq
     if any(_is_again(prompt, each) for each in before if each.seq > to_seq):
-        return Undo(to_seq=to_seq, undoes=cuts[-1].undoes, is_back=True)
+        return RewindUndo(to_seq=to_seq, undoes=cuts[-1].undoes, is_back=True)
     return None
 
 
-def _after_redo(seq: int, redo: Rewind, cuts: Sequence[Undo], swap: Undo | None) -> Undo | None:
+def _after_redo(
+    seq: int, redo: Rewind, cuts: Sequence[RewindUndo], swap: RewindUndo | None
+) -> RewindUndo | None:
     """Say which swap is left after a redo: one that went back can be taken forward again."""
     if any(cut.undoes == redo.undoes for cut in cuts):
         return swap
     if swap is not None and swap.is_back and swap.undoes == redo.undoes:
-        return Undo(to_seq=swap.to_seq, undoes=seq)
+        return RewindUndo(to_seq=swap.to_seq, undoes=seq)
     return None
 
 

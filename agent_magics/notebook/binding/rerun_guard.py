@@ -8,7 +8,7 @@ from typing import Literal
 from agent_magics.notebook.kernel.host import cell_origin, execution_token, somebody_there
 
 
-class Again:
+class RerunGuard:
     """Remembers what this process has run; `mode` reads the setting that a person has made."""
 
     def __init__(self, mode: Callable[[], str]) -> None:

@@ -29,7 +29,7 @@ from agent_magics.core.turns import (
 )
 from agent_magics.notebook.kernel.host import in_kernel, somebody_there
 from agent_magics.notebook.text.lines import columns
-from agent_magics.notebook.text.page import Line, Page, Terminal, call_line, detail_of
+from agent_magics.notebook.text.page import Page, PageLine, Terminal, call_line, detail_of
 from agent_magics.settings import shown_model
 
 if TYPE_CHECKING:  # it comes with the first turn that somebody may see
@@ -67,7 +67,7 @@ class AnswerDisplay:
 
     def note(self, sentence: str) -> None:
         """Show a sentence of ours on a line of its own."""
-        self.page.add_line(Line(sentence))
+        self.page.add_line(PageLine(sentence))
         if self._view:
             self._view.note(sentence)
 
@@ -89,7 +89,7 @@ class AnswerDisplay:
                 self.page.add_text(text)
             case ToolStarted() as started:
                 self.page.add_line(
-                    Line(
+                    PageLine(
                         "",
                         code=call_line(started),
                         key=started.call_id,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from agent_magics.core.errors import AgentError, FixedContextExceedsBudget, NothingHelped
+from agent_magics.core.errors import (
+    AgentError,
+    FixedContextExceedsBudget,
+    InternalPanic,
+    NothingHelped,
+)
+from agent_magics.notebook.kernel.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.views.session_text import part_label
 
 MAKE_ROOM = (
@@ -43,3 +50,20 @@ def _for_parts(tokens: Mapping[str, int]) -> list[str]:
         for name, count in large
         if count and name in OF_PARTS
     ]
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End the cell with the status error and an error of ours as its one sentence.
+
+    So ends a cell that was interrupted where nothing waited: a value's repr may take its time.
+    A fault inside us keeps its whole traceback.
+    """
+    try:
+        yield
+    except InternalPanic:
+        raise
+    except AgentError as error:
+        raise FailedCell(sentence_of(error)) from None
+    except KeyboardInterrupt:
+        raise StoppedCell("stopped") from None

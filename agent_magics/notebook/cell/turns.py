@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_magics.core.errors import InternalPanic, said_by
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Reply, TurnOutcome
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.cell.columns import columns_for
 from agent_magics.notebook.cell.display import AnswerDisplay
 from agent_magics.notebook.cell.outputs import making_way, named_by_slot
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def show_turns(
-    seat: Seat,
+    notebook: NotebookSession,
     turns: Mapping[str, RunningTurn],
     *,
     keep: Callable[[dict[str, Reply]], object],
@@ -37,7 +37,7 @@ def show_turns(
     failed is named with its slot. `keep` gets the replies that are whole, before anything is
     raised.
     """
-    answers = _displays_of(seat, turns)
+    answers = _displays_of(notebook, turns)
     ended: dict[str, TurnOutcome] = {}
 
     async def watch(slot: str) -> None:
@@ -51,8 +51,8 @@ def show_turns(
             turn.cancel()
 
     try:
-        with named_by_slot(seat.shell, seat.bridge.loop, partial(_begin, answers)):
-            seat.bridge.run(watch_all, on_interrupt=stop)
+        with named_by_slot(notebook.shell, notebook.bridge.loop, partial(_begin, answers)):
+            notebook.bridge.run(watch_all, on_interrupt=stop)
     except StoppedCell:
         for turn in turns.values():
             if not turn.is_done:
@@ -90,28 +90,30 @@ def _end_together(
         complain(line)
 
 
-def show_behind(seat: Seat, turn: RunningTurn, *, then: Callable[[Reply], None]) -> None:
+def show_behind(
+    notebook: NotebookSession, turn: RunningTurn, *, then: Callable[[Reply], None]
+) -> None:
     """Show a turn in this cell while others run; `then` gets the reply of one that completed."""
-    answer = _display_of(seat, turn, lambda: _stop(turn))
+    answer = _display_of(notebook, turn, lambda: _stop(turn))
 
     async def watch() -> None:
         outcome = await _watched(answer, turn, tells=True)
         if isinstance(outcome, Completed):
             then(outcome.reply)
 
-    seat.bridge.loop.post_unwatched(watch(), doing=f"showing turn {turn.turn_id}")
+    notebook.bridge.loop.post_unwatched(watch(), doing=f"showing turn {turn.turn_id}")
 
 
-def show_apart(seat: Seat, turn: RunningTurn) -> None:
+def show_apart(notebook: NotebookSession, turn: RunningTurn) -> None:
     """Show a turn that somebody else waits for, from its beginning on, in the cell that runs.
 
     With nobody there the cell waits for its end, and ends as by `show_turn`: what comes after a
     cell would be lost.
     """
     if somebody_there():
-        show_behind(seat, turn, then=lambda _reply: None)
+        show_behind(notebook, turn, then=lambda _reply: None)
     else:
-        show_turn(seat, turn)
+        show_turn(notebook, turn)
 
 
 def _stop(turn: RunningTurn) -> None:
@@ -122,10 +124,12 @@ def _stop(turn: RunningTurn) -> None:
         turn.cancel()
 
 
-def _displays_of(seat: Seat, turns: Mapping[str, RunningTurn]) -> dict[str, AnswerDisplay]:
+def _displays_of(
+    notebook: NotebookSession, turns: Mapping[str, RunningTurn]
+) -> dict[str, AnswerDisplay]:
     """Make a column for each turn; where a page may draw it live, its button stops that turn."""
     try:
-        views = seat.live_turns.views()
+        views = notebook.live_turns.views()
         if views is None:
             return {slot: AnswerDisplay(page) for slot, page in columns_for(tuple(turns)).items()}
         made = {}
@@ -136,7 +140,7 @@ def _displays_of(seat: Seat, turns: Mapping[str, RunningTurn]) -> dict[str, Answ
                 turn,
                 page,
                 stop=partial(_stop, turn),
-                share=partial(_share, seat, turn),
+                share=partial(_share, notebook, turn),
             )
             made[slot] = AnswerDisplay(page, view)
     except BaseException:  # interrupted: the turns run already
@@ -146,23 +150,25 @@ def _displays_of(seat: Seat, turns: Mapping[str, RunningTurn]) -> dict[str, Answ
     return made
 
 
-def _display_of(seat: Seat, turn: RunningTurn, stop: Callable[[], None]) -> AnswerDisplay:
+def _display_of(
+    notebook: NotebookSession, turn: RunningTurn, stop: Callable[[], None]
+) -> AnswerDisplay:
     """Make the display of a turn; where a page may draw it live, `stop` is what its button does."""
     try:
-        views = seat.live_turns.views()
+        views = notebook.live_turns.views()
         if views is None:
             return AnswerDisplay()
         page = Page(is_live=True, anchor=views.anchor)
-        view = views.open(turn, page, stop=stop, share=lambda: _share(seat, turn))
+        view = views.open(turn, page, stop=stop, share=lambda: _share(notebook, turn))
         return AnswerDisplay(page, view)
     except BaseException:  # interrupted: the turn runs already
         turn.cancel()
         raise
 
 
-def _share(seat: Seat, turn: RunningTurn) -> ContextShare | None:
+def _share(notebook: NotebookSession, turn: RunningTurn) -> ContextShare | None:
     """Tell how full the context of a turn's slot is; None where the session was left meanwhile."""
-    session = seat.opened
+    session = notebook.opened
     if session is None or session.session_id != turn.session_id:
         return None
     info = session.context_info(turn.slot_id)
@@ -197,21 +203,21 @@ async def _watched(answer: AnswerDisplay, turn: RunningTurn, *, tells: bool = Fa
     return outcome
 
 
-def show_turn(seat: Seat, turn: RunningTurn, *, keeps_going: bool = False) -> Reply:
+def show_turn(notebook: NotebookSession, turn: RunningTurn, *, keeps_going: bool = False) -> Reply:
     """Show a turn until it ends, and give its reply.
 
     A stopped turn raises `StoppedCell`, a failed one `FailedCell`; what they say stands where the
     footer would. `keeps_going`: a failed turn's sentence is printed and its reply given. A fault
     inside us is raised as it is.
     """
-    answer = _display_of(seat, turn, seat.bridge.main.interrupt)
+    answer = _display_of(notebook, turn, notebook.bridge.main.interrupt)
 
     try:
         with (
-            making_way(seat.shell, answer.page, seat.bridge.loop) as announce,
-            seat.approver.announcing(announce),
+            making_way(notebook.shell, answer.page, notebook.bridge.loop) as announce,
+            notebook.approver.announcing(announce),
         ):
-            outcome = seat.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
+            outcome = notebook.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
     except StoppedCell:
         if not turn.is_done:  # the second interrupt: running tools aren't waited for
             turn.abandon()

@@ -14,8 +14,8 @@ from agent_magics.core.events import Origin
 from agent_magics.core.messages import Text, UserInput
 from agent_magics.core.slots import Readonly
 from agent_magics.core.turns import Reply
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.binding.rerun import last_prompt, redo_last, rewind_cell, undo_last
-from agent_magics.notebook.binding.seat import Seat
 from agent_magics.notebook.cell.answer import Answer, Answers
 from agent_magics.notebook.cell.turns import show_behind, show_turn, show_turns
 from agent_magics.notebook.commands.models import choose_model, in_use, list_models, pull_model
@@ -25,7 +25,7 @@ from agent_magics.notebook.kernel.fill import Filled, fill
 from agent_magics.notebook.kernel.host import execution_token, in_kernel
 from agent_magics.notebook.kernel.printing import say
 from agent_magics.notebook.line import catalogue
-from agent_magics.notebook.line.arguments import HELP, Given, first_word, parse
+from agent_magics.notebook.line.arguments import HELP, ParsedLine, first_word, parse
 from agent_magics.notebook.line.near_miss import command_of, near_miss
 from agent_magics.session.session import stop, stop_all
 from agent_magics.settings import PROVIDER_IDS
@@ -37,7 +37,9 @@ LAST = "agent_last"
 A = TypeVar("A", Answer, Answers)
 
 
-def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | Answers | None:
+def run_agent(
+    notebook: NotebookSession, line: str, names: dict[str, Any]
+) -> Answer | Answers | None:
     """Do what a `%agent` line says: a one-liner where it is exactly one, else it is a prompt.
 
     `names` are what a prompt's `{{expr}}` may use. Raises `UsageError` where a short line is
@@ -45,7 +47,7 @@ def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | Answers 
     """
     command = _one_liner(line)
     if command is not None:
-        return command(seat)
+        return command(notebook)
     missed = near_miss(line)
     if missed is not None:
         raise UsageError(missed)
@@ -54,37 +56,39 @@ def run_agent(seat: Seat, line: str, names: dict[str, Any]) -> Answer | Answers 
         say(catalogue.magic("agent").help)
         return None
     if not given.text and not given.options:
-        say(f"in use: {in_use(seat)} · write what to ask behind %agent or below %%agent")
+        say(f"in use: {in_use(notebook)} · write what to ask behind %agent or below %%agent")
         return None
-    return _ask(seat, given, given.text, names)
+    return _ask(notebook, given, given.text, names)
 
 
 def run_agent_cell(
-    seat: Seat, line: str, body: str, names: dict[str, Any]
+    notebook: NotebookSession, line: str, body: str, names: dict[str, Any]
 ) -> Answer | Answers | None:
     """Ask what a `%%agent` cell says; without a body, what stands on its header line."""
     if not body.strip():
-        return run_agent(seat, line, names)
+        return run_agent(notebook, line, names)
     given = parse(catalogue.ASK, line)
     if given.wants_help:
         say(catalogue.magic("agent").help)
         return None
     prompt = body.removesuffix("\n")  # IPython ends every cell with one
-    return _ask(seat, given, f"{given.text}\n{prompt}" if given.text else prompt, names)
+    return _ask(notebook, given, f"{given.text}\n{prompt}" if given.text else prompt, names)
 
 
-def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer | Answers | None:
-    share = seat.reach().share
+def _ask(
+    notebook: NotebookSession, given: ParsedLine, text: str, names: dict[str, Any]
+) -> Answer | Answers | None:
+    share = notebook.kernel_access().share
     filled = Filled(text=text)
     if not given.has("--raw"):
-        filled = fill(text, names, share=share, image_of=partial(image_of, seat.shell))
+        filled = fill(text, names, share=share, image_of=partial(image_of, notebook.shell))
     out = _variable(given.value("--out"))
-    along = attachments(seat.shell, given.values("--attach"), names, share=share)
+    along = attachments(notebook.shell, given.values("--attach"), names, share=share)
     prompt = UserInput.of([Text(text=filled.text), *filled.images, *along])
     slots = _listed(given)
     if slots:
         return ask_many(
-            seat,
+            notebook,
             prompt,
             slots,
             warning=filled.warning,
@@ -92,7 +96,7 @@ def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer |
             out=out,
         )
     return ask(
-        seat,
+        notebook,
         prompt,
         warning=filled.warning,
         slot=given.value("--slot"),
@@ -104,7 +108,7 @@ def _ask(seat: Seat, given: Given, text: str, names: dict[str, Any]) -> Answer |
 
 
 def ask(
-    seat: Seat,
+    notebook: NotebookSession,
     prompt: UserInput,
     *,
     warning: str | None = None,
@@ -120,39 +124,41 @@ def ask(
     `goes_behind` it comes later, while other cells run, and None is given; with nobody there to
     run them it is waited for all the same.
     """
-    turn = _begun(seat, prompt, slot, model)
+    turn = _begun(notebook, prompt, slot, model)
     if warning:
         say(warning)
     if goes_behind and somebody_there():
         made_in = execution_token()
 
         def keep(reply: Reply) -> None:
-            _keep(seat, Answer(reply, made_in), out)
+            _keep(notebook, Answer(reply, made_in), out)
 
-        show_behind(seat, turn, then=keep)
+        show_behind(notebook, turn, then=keep)
         return None
-    return _keep(seat, Answer(show_turn(seat, turn, keeps_going=keeps_going)), out)
+    return _keep(notebook, Answer(show_turn(notebook, turn, keeps_going=keeps_going)), out)
 
 
-def _begun(seat: Seat, prompt: UserInput, slot: str | None, model: str | None) -> RunningTurn:
+def _begun(
+    notebook: NotebookSession, prompt: UserInput, slot: str | None, model: str | None
+) -> RunningTurn:
     """Check what a turn needs, go back to before the cell's last one, and begin it."""
-    session = seat.session()
+    session = notebook.session()
     if isinstance(session.slot_config(slot).mode, Readonly):
         raise SlotReadonly(slot or session.current_slot)
     if model is not None:
-        model = seat.whole_model(model)
-    seat.check_model(slot, model)
-    session = seat.session()  # a model that is found again is another session's default
+        model = notebook.whole_model(model)
+    notebook.check_model(slot, model)
+    session = notebook.session()  # a model that is found again is another session's default
     origin = cell_origin()
-    if origin is not None and seat.again.may_go_back():
-        _go_back(seat, slot)
-    return seat.bridge.run(
+    if origin is not None and notebook.rerun_guard.may_go_back():
+        _go_back(notebook, slot)
+    return notebook.bridge.run(
         lambda: session.send_message(prompt, slot=slot, model=model, origin=origin), undo=stop
     )
 
 
 def ask_many(
-    seat: Seat,
+    notebook: NotebookSession,
     prompt: UserInput,
     slots: Sequence[str],
     *,
@@ -165,51 +171,53 @@ def ask_many(
     They are kept in `out` and `agent_last`; where a slot fails or is stopped, those that are whole.
     """
     for slot in slots:
-        if isinstance(seat.session().slot_config(slot).mode, Readonly):
+        if isinstance(notebook.session().slot_config(slot).mode, Readonly):
             raise SlotReadonly(slot)
-        seat.check_model(slot)
-    session, origin = seat.session(), cell_origin()
-    if origin is not None and seat.again.may_go_back():
+        notebook.check_model(slot)
+    session, origin = notebook.session(), cell_origin()
+    if origin is not None and notebook.rerun_guard.may_go_back():
         for slot in slots:
-            _rewind(seat, slot, origin)
-    turns = seat.bridge.run(lambda: session.send_to(prompt, slots, origin=origin), undo=stop_all)
+            _rewind(notebook, slot, origin)
+    turns = notebook.bridge.run(
+        lambda: session.send_to(prompt, slots, origin=origin), undo=stop_all
+    )
     if warning:
         say(warning)
 
     def keep(replies: Mapping[str, Reply]) -> Answers:
         answers = Answers({slot: Answer(replies[slot]) for slot in turns if slot in replies})
-        return _keep(seat, answers, out) if answers else answers
+        return _keep(notebook, answers, out) if answers else answers
 
-    return keep(show_turns(seat, turns, keep=keep, keeps_going=keeps_going))
+    return keep(show_turns(notebook, turns, keep=keep, keeps_going=keeps_going))
 
 
-def _keep(seat: Seat, answer: A, out: str | None) -> A:
+def _keep(notebook: NotebookSession, answer: A, out: str | None) -> A:
     for name in (LAST, out):
         if name:
-            seat.shell.user_ns[name] = answer
+            notebook.shell.user_ns[name] = answer
     return answer
 
 
-def _go_back(seat: Seat, slot: str | None) -> None:
+def _go_back(notebook: NotebookSession, slot: str | None) -> None:
     """Put the cell's new turn where its earlier one was (D 51)."""
-    session, origin = seat.session(), cell_origin()
+    session, origin = notebook.session(), cell_origin()
     assert origin is not None
-    if slot is None and not seat.has_switched:
+    if slot is None and not notebook.has_switched:
         found = session.slot_of_cell(origin)
         if found is not None and found != session.current_slot:
-            seat.go_back_to(found)
+            notebook.go_back_to(found)
             say(f"back in {found}, where this cell was asked before")
-    _rewind(seat, slot or session.current_slot, origin)
+    _rewind(notebook, slot or session.current_slot, origin)
 
 
-def _rewind(seat: Seat, slot: str, origin: Origin) -> None:
-    session = seat.session()
-    line = seat.bridge.run(lambda: rewind_cell(session, slot, origin))
+def _rewind(notebook: NotebookSession, slot: str, origin: Origin) -> None:
+    session = notebook.session()
+    line = notebook.bridge.run(lambda: rewind_cell(session, slot, origin))
     if line:
         say(line)
 
 
-def _listed(given: Given) -> tuple[str, ...]:
+def _listed(given: ParsedLine) -> tuple[str, ...]:
     """Read `--slots A,B`; what can't go with it is a `UsageError`."""
     listed = given.value("--slots")
     if listed is None:
@@ -223,55 +231,56 @@ def _listed(given: Given) -> tuple[str, ...]:
     return slots
 
 
-def _retry(seat: Seat) -> Answer | None:
-    seat.check_model()
-    session = seat.session()
+def _retry(notebook: NotebookSession) -> Answer | None:
+    notebook.check_model()
+    session = notebook.session()
     slot = session.current_slot
     prompt = last_prompt(session.history(slot))
     spans = session.turns(slot)
     to_seq = spans[-2].last_seq if len(spans) > 1 else 0
-    seat.bridge.run(lambda: session.rewind(slot, to_seq=to_seq))
-    seat.again.may_go_back()  # this cell's turn is the retried one: it was rewound just now
-    return ask(seat, UserInput(content=prompt.content), slot=slot)
+    notebook.bridge.run(lambda: session.rewind(slot, to_seq=to_seq))
+    # This cell's turn is the retried one: it was rewound just now.
+    notebook.rerun_guard.may_go_back()
+    return ask(notebook, UserInput(content=prompt.content), slot=slot)
 
 
-def _fix(seat: Seat) -> Answer | None:
-    prompt = seat.failures.prompt(seat.shell.user_ns)
+def _fix(notebook: NotebookSession) -> Answer | None:
+    prompt = notebook.failures.prompt(notebook.shell.user_ns)
     if prompt is None:
         raise InputValidation(
             "No cell has failed here since the extension was loaded; run the one to mend first."
         )
-    seat.check_model()
+    notebook.check_model()
     say(f"sent:\n\n{prompt}\n", as_it_is=True)
-    answer = ask(seat, UserInput.of(prompt))
+    answer = ask(notebook, UserInput.of(prompt))
     if answer is not None and answer.code and in_kernel():
-        seat.shell.set_next_input(answer.code[0])
+        notebook.shell.set_next_input(answer.code[0])
     return answer
 
 
-def _undo(seat: Seat) -> None:
-    session = seat.session()
-    say(seat.bridge.run(lambda: undo_last(session)))
+def _undo(notebook: NotebookSession) -> None:
+    session = notebook.session()
+    say(notebook.bridge.run(lambda: undo_last(session)))
 
 
-def _redo(seat: Seat) -> None:
-    session = seat.session()
+def _redo(notebook: NotebookSession) -> None:
+    session = notebook.session()
 
     async def redo() -> str:
-        return await redo_last(session, await seat.stored_state())
+        return await redo_last(session, await notebook.stored_state())
 
-    say(seat.bridge.run(redo))
+    say(notebook.bridge.run(redo))
 
 
-def _stop(seat: Seat) -> None:
-    session = seat.opened
+def _stop(notebook: NotebookSession) -> None:
+    session = notebook.opened
     running = session.running() if session else {}
     for turn in running.values():
         turn.cancel()
     say(f"stopping {', '.join(sorted(running))}" if running else "nothing is running")
 
 
-_ONE_LINERS: dict[str, Callable[[Seat], Answer | None]] = {
+_ONE_LINERS: dict[str, Callable[[NotebookSession], Answer | None]] = {
     "fix": _fix,
     "retry": _retry,
     "undo": _undo,
@@ -282,7 +291,7 @@ _ONE_LINERS: dict[str, Callable[[Seat], Answer | None]] = {
 }
 
 
-def _one_liner(line: str) -> Callable[[Seat], Answer | None] | None:
+def _one_liner(line: str) -> Callable[[NotebookSession], Answer | None] | None:
     """Find the one-liner that a line is; words around it make it a prompt."""
     words = " ".join(line.split())
     found = _ONE_LINERS.get(words)
@@ -294,7 +303,7 @@ def _one_liner(line: str) -> Callable[[Seat], Answer | None] | None:
         return lambda _: say(catalogue.magic("agent").help_of(command))
     first, rest = first_word(line)
     if first == "model" and _is_spec(rest):
-        return lambda seat: choose_model(seat, rest.strip().strip("\"'"))
+        return lambda notebook: choose_model(notebook, rest.strip().strip("\"'"))
     return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import show
-from agent_magics.notebook.line.arguments import Given
+from agent_magics.notebook.line.arguments import ParsedLine
 from agent_magics.notebook.text.shapes import counted
 from agent_magics.notebook.views.comparison.comparison import (
     NEWEST_TURNS,
-    Answers,
+    ComparedSlots,
     PromptState,
     comparison_of,
     prompts_of,
@@ -20,17 +20,17 @@ from agent_magics.notebook.views.comparison.comparison import (
 from agent_magics.notebook.views.comparison.text import comparison_html, comparison_text
 
 
-def compare_slots(seat: Seat, given: Given) -> None:
+def compare_slots(notebook: NotebookSession, given: ParsedLine) -> None:
     """Show the answers to the newest prompt that the slots share, or to an earlier one."""
-    session, slots = seat.session(), given.words
-    read = Answers(session, uids_of(session, slots))
+    session, slots = notebook.session(), given.words
+    read = ComparedSlots(session, uids_of(session, slots))
     answers = read.read()
     chosen = _chosen(prompts_of(answers), given.number("--prompt"), is_cut=read.is_cut)
     state = comparison_of(answers, chosen=chosen, is_named=bool(slots), is_cut=read.is_cut)
     show(
         text=comparison_text(state, by_magic=True),
         html=comparison_html(state, by_magic=True),
-        widget=lambda: seat.views().comparison(slots, chosen),
+        widget=lambda: notebook.views().comparison(slots, chosen),
     )
 
 

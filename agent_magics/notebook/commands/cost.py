@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_magics.core.money import Spent, percent
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import say, show
-from agent_magics.notebook.line.arguments import Given
+from agent_magics.notebook.line.arguments import ParsedLine
 from agent_magics.notebook.text.html_table import html_table
 from agent_magics.notebook.text.lines import columns
 from agent_magics.settings import shown_model
@@ -23,12 +23,12 @@ _NUMBERS_FROM = HEAD.index("requests")
 _FOR = HEAD.index("for")
 _PURPOSES = {"turn": "turns", "memory": "memories"}
 
-Row = tuple[str, ...]
+CostRow = tuple[str, ...]
 
 
-def run_cost(seat: Seat, given: Given) -> pd.DataFrame | None:
+def run_cost(notebook: NotebookSession, given: ParsedLine) -> pd.DataFrame | None:
     """Show what was spent; with `--df` give a frame, a row a request."""
-    session = seat.session()
+    session = notebook.session()
     if given.has("--df"):
         return session.frames.usage()
     spending = session.spending()
@@ -40,7 +40,7 @@ def run_cost(seat: Seat, given: Given) -> pd.DataFrame | None:
     return None
 
 
-def cost_rows(spending: Sequence[Spending]) -> list[Row]:
+def cost_rows(spending: Sequence[Spending]) -> list[CostRow]:
     """Write a row each, and their sum where there are several; cells as in `HEAD`.
 
     What they were for is only said where it isn't the same for all: turns.
@@ -63,7 +63,7 @@ def cost_rows(spending: Sequence[Spending]) -> list[Row]:
     return rows
 
 
-def cost_text(rows: Sequence[Row], *, width: int | None = None) -> str:
+def cost_text(rows: Sequence[CostRow], *, width: int | None = None) -> str:
     """Show the rows under their heads, columns of numbers to the right.
 
     Where that is wider than `width`, columns in which nothing stands are left out.
@@ -75,12 +75,12 @@ def cost_text(rows: Sequence[Row], *, width: int | None = None) -> str:
     return _table(table, [at for at in range(len(HEAD)) if any(row[at] for row in rows)])
 
 
-def _said(rows: Sequence[Row]) -> list[int]:
+def _said(rows: Sequence[CostRow]) -> list[int]:
     """Give the columns to show; "for" is left out where it says nothing."""
     return [at for at in range(len(HEAD)) if at != _FOR or any(row[at] for row in rows)]
 
 
-def _table(table: Sequence[Row], kept: Sequence[int]) -> str:
+def _table(table: Sequence[CostRow], kept: Sequence[int]) -> str:
     widths = [max(len(row[at]) for row in table) for at in kept]
     return "\n".join(
         "  ".join(
@@ -91,7 +91,7 @@ def _table(table: Sequence[Row], kept: Sequence[int]) -> str:
     )
 
 
-def cost_html(rows: Sequence[Row]) -> str:
+def cost_html(rows: Sequence[CostRow]) -> str:
     """Make a table that needs no script and no style sheet."""
     kept = _said(rows)
     return html_table(
@@ -107,7 +107,7 @@ def _slot(each: Spending) -> str:
     return f"{each.slot} (deleted)" if each.is_deleted else each.slot
 
 
-def _numbers(spent: Spent) -> Row:
+def _numbers(spent: Spent) -> CostRow:
     asked = [f"{spent.requests:,}"] if spent.requests else []
     replayed = [f"{spent.replayed:,} replayed"] if spent.replayed else []
     requests = " + ".join(asked + replayed)

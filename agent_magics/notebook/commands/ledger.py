@@ -13,10 +13,10 @@ from agent_magics.core.events import KINDS
 from agent_magics.core.ports import SessionState
 from agent_magics.dataframes.frames import Frames
 from agent_magics.dataframes.saving import save
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.host import somebody_there
 from agent_magics.notebook.kernel.printing import say, show
-from agent_magics.notebook.line.arguments import Given, unknown
+from agent_magics.notebook.line.arguments import ParsedLine, unknown
 from agent_magics.notebook.text.lines import columns
 from agent_magics.notebook.views.ledger.markdown import conversation
 from agent_magics.notebook.views.ledger.rows import LedgerRows, Query, slot_names
@@ -31,10 +31,10 @@ _FILTERS = ("--turn", "--kind", "--find")
 _WAYS = ("--df", "--md", "--csv")
 
 
-def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
+def run_ledger(notebook: NotebookSession, given: ParsedLine) -> pd.DataFrame | None:
     """Do what a `%ledger` line says; with `--df` give the frame."""
     _check_ways(given)
-    session = seat.session()
+    session = notebook.session()
     if given.has("--md"):
         _write_markdown(session, given)
         return None
@@ -51,12 +51,12 @@ def run_ledger(seat: Seat, given: Given) -> pd.DataFrame | None:
     show(
         text=ledger_text(shown, width=columns()),
         html=ledger_html(shown),
-        widget=lambda: seat.views().ledger().explorer(query, shown),
+        widget=lambda: notebook.views().ledger().explorer(query, shown),
     )
     return None
 
 
-def _check_ways(given: Given) -> None:
+def _check_ways(given: ParsedLine) -> None:
     ways = [flag for flag in _WAYS if given.has(flag)]
     if len(ways) > 1:
         raise UsageError(f"{' and '.join(ways)} of %ledger can't both hold; keep one.")
@@ -68,7 +68,7 @@ def _check_ways(given: Given) -> None:
         raise UsageError(f"--md writes the whole conversation of a slot; leave {filters[0]} out.")
 
 
-def _query(session: Session, rows: LedgerRows, slots: Sequence[str], given: Given) -> Query:
+def _query(session: Session, rows: LedgerRows, slots: Sequence[str], given: ParsedLine) -> Query:
     slot, turn = given.value("--slot"), given.number("--turn")
     if slot is not None and slot not in slots:
         raise unknown("There is no slot", slot, slots, "Slots here")
@@ -100,14 +100,14 @@ def _frame(state: SessionState, rows: LedgerRows, query: Query) -> pd.DataFrame:
     return events.iloc[list(rows.matching(query))].reset_index(drop=True)
 
 
-def _write_csv(frame: pd.DataFrame, given: Given) -> None:
+def _write_csv(frame: pd.DataFrame, given: ParsedLine) -> None:
     name = given.value("--csv") or ""
     data = frame.to_csv(index=False).encode(errors="replace")
     path = save(name, lambda file: file.write(data), overwrites=given.has("--force"))
     say(f"{path}: {len(frame):,} event{'' if len(frame) == 1 else 's'}")
 
 
-def _write_markdown(session: Session, given: Given) -> None:
+def _write_markdown(session: Session, given: ParsedLine) -> None:
     name, slot = given.value("--md") or "", given.value("--slot") or session.current_slot
     spans = session.turns(slot)
     turns = {span.turn_id: span.index for span in spans if span.turn_id is not None}

@@ -15,16 +15,16 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Value
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import say, show
 from agent_magics.notebook.line import catalogue
-from agent_magics.notebook.line.arguments import Given, first_word
+from agent_magics.notebook.line.arguments import ParsedLine, first_word
 from agent_magics.notebook.text.html_table import html_table
 
 if TYPE_CHECKING:
     from agent_magics.session.memory.facts import SessionMemory
 
-Command = Callable[[Seat, Given], None]
+RunCommand = Callable[[NotebookSession, ParsedLine], None]
 MAX_SHOWN_CHARACTERS = 1_000
 MAX_FOUND = 20
 MAX_NEAR = 3
@@ -45,9 +45,9 @@ class Remembered(Value):
         return (*self.facts, *(self.ids[memory.memory_id] for memory in self.memories))
 
 
-def run_memory(seat: Seat, given: Given) -> None:
+def run_memory(notebook: NotebookSession, given: ParsedLine) -> None:
     """Do what a `%memory` line says."""
-    _COMMANDS[given.command.name](seat, given)
+    _COMMANDS[given.command.name](notebook, given)
 
 
 def remembered_text(found: Remembered, notes: Mapping[str, str]) -> str:
@@ -68,20 +68,20 @@ def remembered_html(found: Remembered, notes: Mapping[str, str]) -> str:
     )
 
 
-def _show(seat: Seat, _given: Given) -> None:
-    found = _everything(seat)
-    seat.seen_memories = found.names
+def _show(notebook: NotebookSession, _given: ParsedLine) -> None:
+    found = _everything(notebook)
+    notebook.seen_memories = found.names
     notes = {
         "facts": "" if found.facts else "  nothing yet: %memory set KEY VALUE",
-        "memories": f"  {_how(seat)}" if found.memories else f"  nothing yet: {_how(seat)}",
+        "memories": f"  {_how(notebook)}" if found.memories else f"  nothing yet: {_how(notebook)}",
     }
     show(text=remembered_text(found, notes), html=remembered_html(found, notes))
 
 
-def _find(seat: Seat, given: Given) -> None:
+def _find(notebook: NotebookSession, given: ParsedLine) -> None:
     words = _needed(given.text, given)
-    memories = seat.bridge.run(lambda: seat.lasting().search(words, MAX_FOUND))
-    every = _everything(seat)
+    memories = notebook.bridge.run(lambda: notebook.lasting().search(words, MAX_FOUND))
+    every = _everything(notebook)
     sought = words.casefold().split()
     facts = {
         key: value
@@ -96,51 +96,51 @@ def _find(seat: Seat, given: Given) -> None:
     show(text=remembered_text(found, notes), html=remembered_html(found, notes))
 
 
-def _add(seat: Seat, given: Given) -> None:
+def _add(notebook: NotebookSession, given: ParsedLine) -> None:
     text = _needed(given.text, given)
-    made = seat.bridge.run(lambda: seat.lasting().add(text))
-    say(f"remembered for every session as {_everything(seat).ids[made.memory_id]}")
+    made = notebook.bridge.run(lambda: notebook.lasting().add(text))
+    say(f"remembered for every session as {_everything(notebook).ids[made.memory_id]}")
 
 
-def _set(seat: Seat, given: Given) -> None:
+def _set(notebook: NotebookSession, given: ParsedLine) -> None:
     key, value = first_word(given.text)
     value = _needed(value, given)
-    facts = _facts(seat)
-    seat.bridge.run(lambda: facts.set(key, value))
+    facts = _facts(notebook)
+    notebook.bridge.run(lambda: facts.set(key, value))
     say(f"{key} is set for this session")
 
 
-def _correct(seat: Seat, given: Given) -> None:
+def _correct(notebook: NotebookSession, given: ParsedLine) -> None:
     name, text = first_word(given.text)
     text = _needed(text, given)
-    every = _everything(seat)
+    every = _everything(notebook)
     if name in every.facts:
         raise UsageError(f"{name} is a fact of this session; write %memory set {name} VALUE.")
     memory = _named(every, name)
-    seat.bridge.run(lambda: seat.lasting().correct(memory.memory_id, text))
+    notebook.bridge.run(lambda: notebook.lasting().correct(memory.memory_id, text))
     say(f"{every.ids[memory.memory_id]} is corrected")
 
 
-def _forget(seat: Seat, given: Given) -> None:
-    name, every = given.words[0], _everything(seat)
+def _forget(notebook: NotebookSession, given: ParsedLine) -> None:
+    name, every = given.words[0], _everything(notebook)
     if name in every.facts:
-        facts = _facts(seat)
-        seat.bridge.run(lambda: facts.delete(name))
+        facts = _facts(notebook)
+        notebook.bridge.run(lambda: facts.delete(name))
         say(f"{name} is forgotten in this session; its ledger still tells that it was set")
         return
     memory = _named(every, name)
-    seat.bridge.run(lambda: seat.lasting().forget(memory.memory_id))
+    notebook.bridge.run(lambda: notebook.lasting().forget(memory.memory_id))
     say(f"{every.ids[memory.memory_id]} is forgotten for good: {_shown(memory.content)}")
 
 
-def _facts(seat: Seat) -> SessionMemory:
-    return seat.session().memory
+def _facts(notebook: NotebookSession) -> SessionMemory:
+    return notebook.session().memory
 
 
-def _everything(seat: Seat) -> Remembered:
+def _everything(notebook: NotebookSession) -> Remembered:
     from agent_magics.session.memory.agent_memory import short_ids  # noqa: PLC0415 - with the engine
 
-    facts, lasting = _facts(seat), seat.lasting()
+    facts, lasting = _facts(notebook), notebook.lasting()
 
     async def read() -> Remembered:
         memories = await lasting.list()
@@ -150,8 +150,8 @@ def _everything(seat: Seat) -> Remembered:
             ids=short_ids([memory.memory_id for memory in memories]),
         )
 
-    found = seat.bridge.run(read)
-    seat.seen_memories = found.names
+    found = notebook.bridge.run(read)
+    notebook.seen_memories = found.names
     return found
 
 
@@ -169,7 +169,7 @@ def _named(every: Remembered, name: str) -> Memory:
     raise UsageError(f"Nothing that is remembered is called {name!r}.{hint}")
 
 
-def _needed(text: str, given: Given) -> str:
+def _needed(text: str, given: ParsedLine) -> str:
     """Take the quotes off a text that stands in them whole; `UsageError` where there is none."""
     said = text.strip()
     if len(said) > 1 and said[0] == said[-1] and said[0] in _QUOTES and said[0] not in said[1:-1]:
@@ -179,8 +179,8 @@ def _needed(text: str, given: Given) -> str:
     return said
 
 
-def _how(seat: Seat) -> str:
-    if seat.remembers():
+def _how(notebook: NotebookSession) -> str:
+    if notebook.remembers():
         return 'what is said is read for more; %config AgentMagics.memory = "off" ends that'
     return 'only what you %memory add; %config AgentMagics.memory = "on" lets the model note more'
 
@@ -215,7 +215,7 @@ def _paragraph(note: str) -> str:
 
 _FACTS = "in this session, for all its slots"
 _MEMORIES = "in every session"
-_COMMANDS: dict[str, Command] = {
+_COMMANDS: dict[str, RunCommand] = {
     catalogue.MEMORY_SHOW.name: _show,
     catalogue.MEMORY_ADD.name: _add,
     catalogue.MEMORY_SET.name: _set,

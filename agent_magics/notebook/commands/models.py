@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_magics.context.budget import ContextInfo
 from agent_magics.core.errors import ModelError
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.bridge import StoppedCell
 from agent_magics.notebook.kernel.host import in_kernel, somebody_there
 from agent_magics.notebook.kernel.printing import display, say
@@ -18,13 +18,13 @@ PROGRESS_INTERVAL_S = 0.5
 MEGABYTE = 1_000_000
 
 
-def list_models(seat: Seat) -> None:
+def list_models(notebook: NotebookSession) -> None:
     """Say which model is used, which others can be asked, and how to choose one."""
-    say(f"in use: {in_use(seat)}")
-    if seat.recording.shown:
-        say(seat.recording.shown)
-    lines = seat.bridge.run(lambda: reachable(os.environ))
-    seat.seen_models = tuple(info.spec for line in lines for info in line.models)
+    say(f"in use: {in_use(notebook)}")
+    if notebook.recording.shown:
+        say(notebook.recording.shown)
+    lines = notebook.bridge.run(lambda: reachable(os.environ))
+    notebook.seen_models = tuple(info.spec for line in lines for info in line.models)
     shown = [line for line in lines if line.is_ready or line.provider == "embedded"]
     width = max(len(line.provider) for line in shown)
     for line in shown:
@@ -35,34 +35,34 @@ def list_models(seat: Seat) -> None:
     say("%agent model PROVIDER:NAME uses another for this session")
 
 
-def in_use(seat: Seat) -> str:
+def in_use(notebook: NotebookSession) -> str:
     """Name the model that the session asks; where there is none, say why."""
     try:
-        return shown_model(seat.model_in_use())
+        return shown_model(notebook.model_in_use())
     except ModelError as error:
         return f"none. {error.message}"
 
 
-def choose_model(seat: Seat, spec: str) -> None:
+def choose_model(notebook: NotebookSession, spec: str) -> None:
     """Use another model for this session; slots with their own keep it.
 
     Where the conversation doesn't fit the new one's window, or something is missing before it can
     answer, say so now (decision 27).
     """
-    chosen = seat.choose_model(spec)
+    chosen = notebook.choose_model(spec)
     say(f"this session asks {shown_model(chosen)} now")
-    say_what_is_missing(seat, chosen)
-    session = seat.session()
+    say_what_is_missing(notebook, chosen)
+    session = notebook.session()
     if session.slot_config().model is None:
-        seat.bridge.run(session.describe_model)  # its window is asked for only once
+        notebook.bridge.run(session.describe_model)  # its window is asked for only once
         told = lack_of_room(session.context_info())
         if told:
             say(told)
 
 
-def say_what_is_missing(seat: Seat, spec: str) -> None:
+def say_what_is_missing(notebook: NotebookSession, spec: str) -> None:
     """Say what a model waits for before it can answer, and how to give it; nothing if nothing."""
-    missing = seat.missing_for(spec)
+    missing = notebook.missing_for(spec)
     if missing:
         say(missing)
 
@@ -83,7 +83,7 @@ def lack_of_room(info: ContextInfo) -> str:
     return ""
 
 
-def pull_model(_seat: Seat) -> None:
+def pull_model(_notebook: NotebookSession) -> None:
     """Fetch the small demo model to this machine."""
     from agent_magics.providers.weights import find_weights, pull  # noqa: PLC0415 - rarely used
 

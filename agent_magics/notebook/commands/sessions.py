@@ -9,37 +9,37 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.ports import SessionState
 from agent_magics.dataframes.bundle_checks import has_rights
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.commands.sessions_found import Found, every_session, named, named_line
 from agent_magics.notebook.commands.sessions_removed import delete, prune
 from agent_magics.notebook.kernel.printing import say
 from agent_magics.notebook.line import catalogue
-from agent_magics.notebook.line.arguments import Given
+from agent_magics.notebook.line.arguments import ParsedLine
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
-Command = Callable[[Seat, Given], None]
+RunCommand = Callable[[NotebookSession, ParsedLine], None]
 MAX_LISTED = 50
 
 
-def run_sessions(seat: Seat, given: Given) -> None:
+def run_sessions(notebook: NotebookSession, given: ParsedLine) -> None:
     """Do what a `%sessions` line says."""
-    _COMMANDS[given.command.name](seat, given)
+    _COMMANDS[given.command.name](notebook, given)
 
 
-def _list(seat: Seat, _given: Given) -> None:
-    found = every_session(seat)
+def _list(notebook: NotebookSession, _given: ParsedLine) -> None:
+    found = every_session(notebook)
     _say_all(found)
     if not found:
         say("There is no session yet.")
 
 
-def _find(seat: Seat, given: Given) -> None:
+def _find(notebook: NotebookSession, given: ParsedLine) -> None:
     words = given.text.split()
     if not words:
         raise UsageError(f"%sessions find needs words: %{given.command.usage}")
-    every = every_session(seat)
+    every = every_session(notebook)
     found = [each for each in every if each.has_all(words)]
     _say_all(found)
     if not found:
@@ -57,50 +57,50 @@ def _say_all(found: list[Found]) -> None:
         say(f"  and {len(found) - len(shown):,} older ones: %sessions find WORDS")
 
 
-def _open(seat: Seat, given: Given) -> None:
-    _move(seat, given, take=False)
+def _open(notebook: NotebookSession, given: ParsedLine) -> None:
+    _move(notebook, given, take=False)
 
 
-def _take(seat: Seat, given: Given) -> None:
-    _move(seat, given, take=True)
+def _take(notebook: NotebookSession, given: ParsedLine) -> None:
+    _move(notebook, given, take=True)
 
 
-def _move(seat: Seat, given: Given, *, take: bool) -> None:
+def _move(notebook: NotebookSession, given: ParsedLine, *, take: bool) -> None:
     name, readonly = given.words[0], given.has("--readonly")
-    found = named(seat, name)
+    found = named(notebook, name)
 
     async def moved() -> Session:
-        return await seat.move(found.session_id, name, take=take, readonly=readonly)
+        return await notebook.move(found.session_id, name, take=take, readonly=readonly)
 
-    session = seat.bridge.run(moved)
+    session = notebook.bridge.run(moved)
     how = "read-only" if session.is_readonly else "open here"
     say(f'session "{session.title or session.session_id}" is {how}, in {session.current_slot}')
-    seat.session()  # says what became of its model
+    notebook.session()  # says what became of its model
 
 
-def _rename(seat: Seat, given: Given) -> None:
+def _rename(notebook: NotebookSession, given: ParsedLine) -> None:
     old, new = given.words
-    found = named(seat, old)
+    found = named(notebook, old)
 
     async def rename() -> None:
-        await (await seat.agent()).rename_session(found.session_id, new)
+        await (await notebook.agent()).rename_session(found.session_id, new)
 
-    seat.bridge.run(rename)
-    same = [each for each in every_session(seat) if each.title == new.strip()]
+    notebook.bridge.run(rename)
+    same = [each for each in every_session(notebook) if each.title == new.strip()]
     said = f'session "{found.name}" is now called "{new.strip()}"'
     say(f"{said}, as {len(same) - 1:,} other" if len(same) > 1 else said)
 
 
-def _export(seat: Seat, given: Given) -> None:
+def _export(notebook: NotebookSession, given: ParsedLine) -> None:
     name, path = given.words
-    found = named(seat, name)
+    found = named(notebook, name)
 
     async def export() -> SessionState:
-        agent = await seat.agent()
+        agent = await notebook.agent()
         overwrites = given.has("--force")
         return await agent.export_session(found.session_id, path, overwrites=overwrites)
 
-    state = seat.bridge.run(export)
+    state = notebook.bridge.run(export)
     say(f'{path}: session "{found.name}", {_size(state)}')
     if state.unreadable:
         count = len(state.unreadable)
@@ -109,16 +109,16 @@ def _export(seat: Seat, given: Given) -> None:
         say("which tools may run without asking is not imported with it")
 
 
-def _import(seat: Seat, given: Given) -> None:
+def _import(notebook: NotebookSession, given: ParsedLine) -> None:
     (path,) = given.words
 
     async def take_in() -> SessionState:
-        return await (await seat.agent()).import_session(path)
+        return await (await notebook.agent()).import_session(path)
 
-    state = seat.bridge.run(take_in)
+    state = notebook.bridge.run(take_in)
     say(f'session "{state.row.title or state.row.session_id}" is imported: {_size(state)}')
-    (made,) = [e for e in every_session(seat) if e.session_id == state.row.session_id]
-    say(f"%sessions open {named_line(seat, made)} uses it here")
+    (made,) = [e for e in every_session(notebook) if e.session_id == state.row.session_id]
+    say(f"%sessions open {named_line(notebook, made)} uses it here")
 
 
 def _size(state: SessionState) -> str:
@@ -129,7 +129,7 @@ def _size(state: SessionState) -> str:
     )
 
 
-_COMMANDS: dict[str, Command] = {
+_COMMANDS: dict[str, RunCommand] = {
     "sessions": _list,
     catalogue.SESSIONS_LIST.name: _list,
     catalogue.SESSIONS_FIND.name: _find,

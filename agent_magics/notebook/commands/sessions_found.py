@@ -12,7 +12,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionSummary
 from agent_magics.ledger.peek import sizes_in
 from agent_magics.ledger.place import path_of
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 
 UNTITLED = "(untitled)"
 SHOWN_PARTS = 2  # of a notebook's path: outputs are saved and shared
@@ -66,12 +66,14 @@ class Found(Value):
         return all(word.casefold() in text for word in words)
 
 
-def every_session(seat: Seat) -> list[Found]:
+def every_session(notebook: NotebookSession) -> list[Found]:
     """List the sessions in the store, the newest first."""
-    summaries, held = seat.bridge.run(lambda: _read(seat))
-    here, notebooks = seat.session_here, seat.notebooks()
-    sizes = sizes_in(path_of(seat.store))
-    opened = seat.opened.session_id if seat.opened and not seat.opened.is_readonly else None
+    summaries, held = notebook.bridge.run(lambda: _read(notebook))
+    here, notebooks = notebook.session_here, notebook.notebooks()
+    sizes = sizes_in(path_of(notebook.store))
+    opened = (
+        notebook.opened.session_id if notebook.opened and not notebook.opened.is_readonly else None
+    )
     return [
         Found(
             session_id=each.session_id,
@@ -87,9 +89,9 @@ def every_session(seat: Seat) -> list[Found]:
     ]
 
 
-def named(seat: Seat, name: str) -> Found:
+def named(notebook: NotebookSession, name: str) -> Found:
     """Find a session by its id or title; the error names those that are near."""
-    every = every_session(seat)
+    every = every_session(notebook)
     found = [each for each in every if each.session_id == name]
     found = found or [each for each in every if each.title == name]
     if not found:
@@ -100,9 +102,9 @@ def named(seat: Seat, name: str) -> Found:
     return found[0]
 
 
-def named_line(seat: Seat, found: Found) -> str:
+def named_line(notebook: NotebookSession, found: Found) -> str:
     """Write a session's name as it would be typed: its id, where others have its title."""
-    titles = [each.title for each in every_session(seat)]
+    titles = [each.title for each in every_session(notebook)]
     name = found.name if titles.count(found.title) == 1 else found.session_id
     return f'"{name}"' if " " in name else name
 
@@ -117,8 +119,8 @@ def said_size(count: int) -> str:
     return f"{size:,.0f} {unit}" if unit == _UNITS[0] or size >= 10 else f"{size:.1f} {unit}"  # noqa: PLR2004  one digit below 10
 
 
-async def _read(seat: Seat) -> tuple[Sequence[SessionSummary], frozenset[str]]:
-    agent = await seat.agent()
+async def _read(notebook: NotebookSession) -> tuple[Sequence[SessionSummary], frozenset[str]]:
+    agent = await notebook.agent()
     summaries = await agent.find_sessions("")
     store = cast("Any", agent.storage)  # who has what open is no part of the port
     return summaries, await store.held_sessions()

@@ -11,34 +11,34 @@ from IPython.core.error import UsageError
 
 from agent_magics.core.errors import InputValidation, SessionLocked
 from agent_magics.core.ports import SessionState
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.commands.sessions_found import Found, every_session, named, said_size
 from agent_magics.notebook.kernel.host import input_is_ours, somebody_there
 from agent_magics.notebook.kernel.printing import say
-from agent_magics.notebook.line.arguments import Given
+from agent_magics.notebook.line.arguments import ParsedLine
 
 _AGE = re.compile(r"(\d{1,6})\s*([dwy]?)")
 _DAYS = {"": 1, "d": 1, "w": 7, "y": 365}
 MAX_DAYS = 36_500
 
 
-def delete(seat: Seat, given: Given) -> None:
+def delete(notebook: NotebookSession, given: ParsedLine) -> None:
     """Delete one session for good."""
-    found = named(seat, given.words[0])
+    found = named(notebook, given.words[0])
     _check_unused(found)
-    state = seat.bridge.run(lambda: _stored(seat, found))
+    state = notebook.bridge.run(lambda: _stored(notebook, found))
     what = f"{_what(state)}, {said_size(found.size_bytes)}"
     say(f'session "{found.name}" ({found.session_id}): {what}')
     if _confirmed(given, "delete it for good?"):
-        seat.bridge.run(lambda: _gone(seat, found))
+        notebook.bridge.run(lambda: _gone(notebook, found))
         say(f'session "{found.name}" is deleted')
 
 
-def prune(seat: Seat, given: Given) -> None:
+def prune(notebook: NotebookSession, given: ParsedLine) -> None:
     """Delete the sessions that nobody has used for a while."""
     age = _age(given)
     before = datetime.now(UTC) - age
-    old = [each for each in every_session(seat) if each.updated_at < before]
+    old = [each for each in every_session(notebook) if each.updated_at < before]
     going = [each for each in old if not each.is_here and not each.is_elsewhere]
     for each in old:
         say(f"  {each.label}  {each.facts}{'' if each in going else ' · stays: it is in use'}")
@@ -50,7 +50,7 @@ def prune(seat: Seat, given: Given) -> None:
     if given.has("--dry-run"):
         say(f"{counted}, {size}, would go; nothing was deleted")
     elif _confirmed(given, f"delete {counted}, {size}, for good?"):
-        say(f"{_deleted(seat, going)} of {counted} deleted")
+        say(f"{_deleted(notebook, going)} of {counted} deleted")
 
 
 def _check_unused(found: Found) -> None:
@@ -64,8 +64,8 @@ def _check_unused(found: Found) -> None:
         )
 
 
-async def _stored(seat: Seat, found: Found) -> SessionState:
-    state = await (await seat.agent()).storage.load(found.session_id)
+async def _stored(notebook: NotebookSession, found: Found) -> SessionState:
+    state = await (await notebook.agent()).storage.load(found.session_id)
     assert state is not None  # it was listed a moment ago
     return state
 
@@ -83,7 +83,7 @@ def _what(state: SessionState) -> str:
     )
 
 
-def _confirmed(given: Given, question: str) -> bool:
+def _confirmed(given: ParsedLine, question: str) -> bool:
     """Ask, unless `--yes` has answered; with nobody there that is an error."""
     if given.has("--yes"):
         return True
@@ -99,16 +99,16 @@ def _confirmed(given: Given, question: str) -> bool:
     return is_yes
 
 
-async def _gone(seat: Seat, found: Found) -> None:
-    await (await seat.agent()).delete_session(found.session_id)
+async def _gone(notebook: NotebookSession, found: Found) -> None:
+    await (await notebook.agent()).delete_session(found.session_id)
 
 
-def _deleted(seat: Seat, going: Sequence[Found]) -> int:
+def _deleted(notebook: NotebookSession, going: Sequence[Found]) -> int:
     """Delete one after the other; one that somebody opened meanwhile stays."""
     count = 0
     for each in going:
         try:
-            seat.bridge.run(partial(_gone, seat, each))
+            notebook.bridge.run(partial(_gone, notebook, each))
         except SessionLocked as error:
             say(f"  {each.label} stays: {error.message}")
         else:
@@ -116,7 +116,7 @@ def _deleted(seat: Seat, going: Sequence[Found]) -> int:
     return count
 
 
-def _age(given: Given) -> timedelta:
+def _age(given: ParsedLine) -> timedelta:
     named_age = given.value("--older")
     if named_age is None:
         raise UsageError("%sessions prune needs --older AGE, as in --older 90d.")

@@ -21,12 +21,12 @@ from agent_magics.core.slots import (
     mode_label,
 )
 from agent_magics.core.wording import near
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.commands.compare import compare_slots
 from agent_magics.notebook.kernel.host import cell_origin
 from agent_magics.notebook.kernel.printing import say, show
 from agent_magics.notebook.line import catalogue
-from agent_magics.notebook.line.arguments import Given, first_word, is_number, unknown
+from agent_magics.notebook.line.arguments import ParsedLine, first_word, is_number, unknown
 from agent_magics.notebook.line.completion import MODES
 from agent_magics.notebook.views.session_state import slot_states
 from agent_magics.notebook.views.session_text import slots_html, slots_text
@@ -34,47 +34,49 @@ from agent_magics.notebook.views.session_text import slots_html, slots_text
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
-Command = Callable[[Seat, Given], None]
+RunCommand = Callable[[NotebookSession, ParsedLine], None]
 
 
-def run_slot(seat: Seat, given: Given) -> None:
+def run_slot(notebook: NotebookSession, given: ParsedLine) -> None:
     """Do what a `%slot` line says."""
-    _COMMANDS[given.command.name](seat, given)
+    _COMMANDS[given.command.name](notebook, given)
 
 
-def check_no_slot_name(seat: Seat, line: str) -> None:
+def check_no_slot_name(notebook: NotebookSession, line: str) -> None:
     """Raise `UsageError` where a slot's name stands in the place of a command."""
     word, _ = first_word(line)
-    if word in seat.slot_names() and word not in catalogue.magic("slot").subcommands:
+    if word in notebook.slot_names() and word not in catalogue.magic("slot").subcommands:
         raise UsageError(f"{word!r} is a slot, not a command. Did you mean %slot switch {word}?")
 
 
-def new_slot(seat: Seat, given: Given, *, prompt: str | None = None) -> None:
+def new_slot(notebook: NotebookSession, given: ParsedLine, *, prompt: str | None = None) -> None:
     """Make an empty slot; `prompt` is its system prompt, the body of `%%slot new`."""
-    session, name = seat.session(), given.words[0]
+    session, name = notebook.session(), given.words[0]
     named = given.value("--model")
-    model = None if named is None else seat.whole_model(named)
+    model = None if named is None else notebook.whole_model(named)
     config = SlotConfig(mode=_mode_of(given), model=model, system_prompt=prompt)
     before = _found(session, name)
     if before is not None and given.has("--keep"):
         say(f"{name} is kept as it is")
     else:
-        replace = before is not None and seat.made_here(name)
+        replace = before is not None and notebook.made_here(name)
         origin = cell_origin()
-        seat.bridge.run(lambda: session.create_slot(name, config, replace=replace, origin=origin))
+        notebook.bridge.run(
+            lambda: session.create_slot(name, config, replace=replace, origin=origin)
+        )
         _say_made(
             given, f"{name} {'starts again' if replace else 'is new'}, {mode_label(config.mode)}"
         )
-    _maybe_switch(seat, given, name)
+    _maybe_switch(notebook, given, name)
 
 
-def _derive(seat: Seat, given: Given) -> None:
-    session, name = seat.session(), given.words[0]
+def _derive(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, name = notebook.session(), given.words[0]
     before = _found(session, name)
     if before is not None and given.has("--keep"):
         say(f"{name} is kept as it is")
     else:
-        replace = before is not None and seat.made_here(name)
+        replace = before is not None and notebook.made_here(name)
         parent = given.value("--from") or _parent(session, before if replace else None)
         strategy, mode = _strategy(given), _mode_of(given)
         at_seq = _end_of_turn(session, parent, given.number("--at"))
@@ -87,38 +89,38 @@ def _derive(seat: Seat, given: Given) -> None:
             if isinstance(mode, Readonly):
                 await session.configure_slot(name, mode=mode)
 
-        seat.bridge.run(derive)
+        notebook.bridge.run(derive)
         made = _found(session, name)
         at = f" at turn {made.forked_at_turn}" if made and made.forked_at_turn else ""
         how = f"{'starts again' if replace else 'is new'}, {mode_label(mode)}"
         _say_made(given, f"{name} {how}, from {parent}{at}")
-    _maybe_switch(seat, given, name)
+    _maybe_switch(notebook, given, name)
 
 
-def _show(seat: Seat, _given: Given) -> None:
-    slots = slot_states(seat.session().list_slots())
-    show(text=slots_text(slots), html=slots_html(slots), widget=lambda: seat.views().tabs())
+def _show(notebook: NotebookSession, _given: ParsedLine) -> None:
+    slots = slot_states(notebook.session().list_slots())
+    show(text=slots_text(slots), html=slots_html(slots), widget=lambda: notebook.views().tabs())
 
 
-def _list(seat: Seat, _given: Given) -> None:
-    say(slots_text(slot_states(seat.session().list_slots())))
+def _list(notebook: NotebookSession, _given: ParsedLine) -> None:
+    say(slots_text(slot_states(notebook.session().list_slots())))
 
 
-def _switch(seat: Seat, given: Given) -> None:
-    _go(seat, given.words[0])
+def _switch(notebook: NotebookSession, given: ParsedLine) -> None:
+    _go(notebook, given.words[0])
 
 
-def _delete(seat: Seat, given: Given) -> None:
-    session, name = seat.session(), given.words[0]
-    seat.bridge.run(lambda: session.delete_slot(name))
+def _delete(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, name = notebook.session(), given.words[0]
+    notebook.bridge.run(lambda: session.delete_slot(name))
     say(
         f"{name} is deleted, its log is kept; now in {session.current_slot}"
         f" · %slot restore {name} brings it back"
     )
 
 
-def _restore(seat: Seat, given: Given) -> None:
-    session, name = seat.session(), given.words[0]
+def _restore(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, name = notebook.session(), given.words[0]
     deleted = session.deleted_slots()
     if name not in deleted:
         if _found(session, name):
@@ -127,38 +129,38 @@ def _restore(seat: Seat, given: Given) -> None:
         raise InputValidation(
             f'No deleted slot is called "{name}".{near(name, tuple(deleted))}{names}'
         )
-    seat.bridge.run(lambda: session.restore_slot(deleted[name]))
+    notebook.bridge.run(lambda: session.restore_slot(deleted[name]))
     say(f"{name} is back · %slot switch {name} goes there")
 
 
-def _rename(seat: Seat, given: Given) -> None:
-    session = seat.session()
+def _rename(notebook: NotebookSession, given: ParsedLine) -> None:
+    session = notebook.session()
     old, new = given.words
-    seat.bridge.run(lambda: session.rename_slot(old, new))
+    notebook.bridge.run(lambda: session.rename_slot(old, new))
     say(f"{old} is now called {new}")
 
 
-def _mode(seat: Seat, given: Given) -> None:
-    session = seat.session()
+def _mode(notebook: NotebookSession, given: ParsedLine) -> None:
+    session = notebook.session()
     words = list(given.words)
     name = words.pop(0) if words[0] not in MODES else session.current_slot
     is_slot = _found(session, name) is not None
     if not (words and is_slot) and get_close_matches(name, MODES):
         raise unknown("There is no mode", name, MODES, "Modes")
     mode = _read_mode(words)
-    seat.bridge.run(lambda: session.configure_slot(name, mode=mode))
+    notebook.bridge.run(lambda: session.configure_slot(name, mode=mode))
     say(f"{name} is {mode_label(mode)}")
 
 
-def _bridge(seat: Seat, given: Given) -> None:
-    session = seat.session()
+def _bridge(notebook: NotebookSession, given: ParsedLine) -> None:
+    session = notebook.session()
     source, target = given.words
     keys = _names(given.value("--keys"))
     with_summary = not given.has("--no-summary")
     if with_summary and session.turns(source) and session.newest_summary(source) is None:
-        seat.check_model(source)
+        notebook.check_model(source)
         say(f"summarising {source} for the bridge…")
-    made = seat.bridge.run(
+    made = notebook.bridge.run(
         lambda: session.bridge(source, target, keys=keys, include_summary=with_summary)
     )
     carried = [*(["a summary"] if made.has_summary else []), *made.keys]
@@ -173,20 +175,20 @@ def _names(listed: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _go(seat: Seat, name: str) -> None:
-    session = seat.session()
-    seat.bridge.run(lambda: session.switch_slot(name))
+def _go(notebook: NotebookSession, name: str) -> None:
+    session = notebook.session()
+    notebook.bridge.run(lambda: session.switch_slot(name))
     found = _found(session, name)
     turns = found.turns if found else 0
     say(f"now in {name} · {turns:,} turn{'' if turns == 1 else 's'}")
 
 
-def _maybe_switch(seat: Seat, given: Given, name: str) -> None:
+def _maybe_switch(notebook: NotebookSession, given: ParsedLine, name: str) -> None:
     if given.has("--switch"):
-        _go(seat, name)
+        _go(notebook, name)
 
 
-def _say_made(given: Given, line: str) -> None:
+def _say_made(given: ParsedLine, line: str) -> None:
     name = given.words[0]
     say(line if given.has("--switch") else f"{line} · %slot switch {name} goes there")
 
@@ -216,7 +218,7 @@ def _end_of_turn(session: Session, parent: str, turn: int | None) -> int | None:
     raise InputValidation(f'Slot "{parent}" has no finished turn {turn}; {has}.')
 
 
-def _mode_of(given: Given) -> SlotMode:
+def _mode_of(given: ParsedLine) -> SlotMode:
     count = given.number("--focused")
     if count is not None and given.has("--readonly"):
         raise UsageError("--focused and --readonly can't both hold; keep one.")
@@ -225,7 +227,7 @@ def _mode_of(given: Given) -> SlotMode:
     return Full() if count is None else Focused(recent_messages=count)
 
 
-def _strategy(given: Given) -> DeriveStrategy:
+def _strategy(given: ParsedLine) -> DeriveStrategy:
     count = given.number("--focused")
     if count is None:
         return DeriveStrategy.full()
@@ -252,7 +254,7 @@ def _read_mode(words: Sequence[str]) -> SlotMode:
             raise UsageError(f"%slot mode needs a mode: {', '.join(MODES)}.")
 
 
-_COMMANDS: dict[str, Command] = {
+_COMMANDS: dict[str, RunCommand] = {
     catalogue.SLOT_SHOW.name: _show,
     catalogue.SLOT_LIST.name: _list,
     catalogue.SLOT_NEW.name: new_slot,

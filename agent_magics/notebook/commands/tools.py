@@ -11,17 +11,17 @@ from IPython.core.error import UsageError
 from agent_magics.core.approval import EVERY_TOOL, ApprovalPolicy
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Tool
-from agent_magics.notebook.binding.seat import Seat
+from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import say, show
 from agent_magics.notebook.line import catalogue
-from agent_magics.notebook.line.arguments import Given, unknown
+from agent_magics.notebook.line.arguments import ParsedLine, unknown
 from agent_magics.notebook.text.html_table import html_table
 from agent_magics.settings import shown_model
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session
 
-Command = Callable[[Seat, Given], None]
+RunCommand = Callable[[NotebookSession, ParsedLine], None]
 AT_ONCE = "runs at once"
 _WHEN: dict[ApprovalPolicy, str] = {
     "ask": "asks first",
@@ -42,9 +42,9 @@ class ToolState(Value):
     when: str
 
 
-def run_tools(seat: Seat, given: Given) -> None:
+def run_tools(notebook: NotebookSession, given: ParsedLine) -> None:
     """Do what a `%tools` line says."""
-    _COMMANDS[given.command.name](seat, given)
+    _COMMANDS[given.command.name](notebook, given)
 
 
 def tools_text(slot: str, tools: Sequence[ToolState], notes: Sequence[str] = ()) -> str:
@@ -65,17 +65,17 @@ def tools_html(slot: str, tools: Sequence[ToolState], notes: Sequence[str] = ())
     return f"<p>{escape(_head(slot, tools))}</p>{table}<p>{below}</p>"
 
 
-def _show(seat: Seat, given: Given) -> None:
-    session, slot = _place(seat, given)
-    notes = _servers(seat)
-    info = seat.bridge.run(lambda: session.describe_model(slot))
+def _show(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, slot = _place(notebook, given)
+    notes = _servers(notebook)
+    info = notebook.bridge.run(lambda: session.describe_model(slot))
     if not info.has_tools:
         notes.append(f"{shown_model(info.spec)} is sent none of them: it calls no tools")
     allowed = session.slot_config(slot).tools
     states = [
         ToolState(
             name=tool.name,
-            source=_source(seat, tool),
+            source=_source(notebook, tool),
             when=_when(session, slot, tool) if _is_in(allowed, tool) else "not offered here",
         )
         for tool in session.tools(slot)
@@ -83,11 +83,11 @@ def _show(seat: Seat, given: Given) -> None:
     show(text=tools_text(slot, states, notes), html=tools_html(slot, states, notes))
 
 
-def _approve(policy: ApprovalPolicy) -> Command:
-    def approve(seat: Seat, given: Given) -> None:
-        session, slot = _place(seat, given)
+def _approve(policy: ApprovalPolicy) -> RunCommand:
+    def approve(notebook: NotebookSession, given: ParsedLine) -> None:
+        session, slot = _place(notebook, given)
         name = given.words[0]
-        if name != EVERY_TOOL and not _found(seat, session, slot, name).is_mutating:
+        if name != EVERY_TOOL and not _found(notebook, session, slot, name).is_mutating:
             raise UsageError(
                 f"{name} runs at once and never asks: it isn't marked as changing things;"
                 " %tools only NAME… takes others away."
@@ -95,36 +95,36 @@ def _approve(policy: ApprovalPolicy) -> Command:
         approval = {**session.slot_config(slot).approval, name: policy}
         if name == EVERY_TOOL:
             approval = {EVERY_TOOL: policy}
-        _configure(seat, session, slot, approval=approval)
+        _configure(notebook, session, slot, approval=approval)
         what = "every tool that changes things" if name == EVERY_TOOL else name
         say(f"{what} {_WHEN[policy]} in {slot}")
 
     return approve
 
 
-def _only(seat: Seat, given: Given) -> None:
-    session, slot = _place(seat, given)
+def _only(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, slot = _place(notebook, given)
     names = tuple(dict.fromkeys(given.words))
     for name in names:
-        _found(seat, session, slot, name)
-    _configure(seat, session, slot, tools=names)
+        _found(notebook, session, slot, name)
+    _configure(notebook, session, slot, tools=names)
     say(f"{slot} offers {', '.join(names)}")
 
 
-def _all(seat: Seat, given: Given) -> None:
-    session, slot = _place(seat, given)
-    _configure(seat, session, slot, tools=None)
+def _all(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, slot = _place(notebook, given)
+    _configure(notebook, session, slot, tools=None)
     say(f"{slot} offers every tool")
 
 
-def _none(seat: Seat, given: Given) -> None:
-    session, slot = _place(seat, given)
-    _configure(seat, session, slot, tools=())
+def _none(notebook: NotebookSession, given: ParsedLine) -> None:
+    session, slot = _place(notebook, given)
+    _configure(notebook, session, slot, tools=())
     say(f"{slot} offers no tool")
 
 
-def _trust(seat: Seat, given: Given) -> None:
-    files = seat.mcp_files()
+def _trust(notebook: NotebookSession, given: ParsedLine) -> None:
+    files = notebook.mcp_files()
     if not files.looks_in_folder:
         raise UsageError(
             "AgentMagics.mcp is off or names another file; %config AgentMagics.mcp = 'auto' looks"
@@ -141,28 +141,28 @@ def _trust(seat: Seat, given: Given) -> None:
         say("\n".join([f"{name} is trusted as it stands; the next question starts", *runs]))
 
 
-def _place(seat: Seat, given: Given) -> tuple[Session, str]:
-    session = seat.session()
+def _place(notebook: NotebookSession, given: ParsedLine) -> tuple[Session, str]:
+    session = notebook.session()
     return session, given.value("--slot") or session.current_slot
 
 
-def _configure(seat: Seat, session: Session, slot: str, **settings: Any) -> None:
-    seat.bridge.run(lambda: session.configure_slot(slot, **settings))
+def _configure(notebook: NotebookSession, session: Session, slot: str, **settings: Any) -> None:
+    notebook.bridge.run(lambda: session.configure_slot(slot, **settings))
 
 
-def _connected(seat: Seat) -> list[str]:
+def _connected(notebook: NotebookSession) -> list[str]:
     """Connect the MCP servers there are; give what is new to be said of that."""
-    mcp = seat.mcp
-    return [] if mcp is None else list(seat.bridge.run(lambda: mcp.ready(None)))
+    mcp = notebook.mcp
+    return [] if mcp is None else list(notebook.bridge.run(lambda: mcp.ready(None)))
 
 
-def _servers(seat: Seat) -> list[str]:
+def _servers(notebook: NotebookSession) -> list[str]:
     """Connect the MCP servers, say how they are, and what those would run that are not trusted."""
     from agent_magics.tools.mcp import held_line  # noqa: PLC0415 - comes with the engine
 
-    config = seat.mcp_files().read()
-    new = [line for line in _connected(seat) if line != held_line(config)]
-    states = seat.mcp.states() if seat.mcp else ()
+    config = notebook.mcp_files().read()
+    new = [line for line in _connected(notebook) if line != held_line(config)]
+    states = notebook.mcp.states() if notebook.mcp else ()
     troubles = [state.trouble for state in states if state.trouble]
     lines = list(dict.fromkeys([*config.troubles, *new, *troubles]))
     if states:
@@ -174,11 +174,11 @@ def _servers(seat: Seat) -> list[str]:
     return lines
 
 
-def _found(seat: Seat, session: Session, slot: str, name: str) -> Tool:
+def _found(notebook: NotebookSession, session: Session, slot: str, name: str) -> Tool:
     """Find a tool by name; connect the MCP servers where it isn't there yet."""
     tools = {tool.name: tool for tool in session.tools(slot)}
     if name not in tools:
-        _connected(seat)
+        _connected(notebook)
         tools = {tool.name: tool for tool in session.tools(slot)}
     if name not in tools:
         raise unknown("There is no tool", name, tuple(tools), "Tools")
@@ -198,12 +198,12 @@ def _is_in(allowed: tuple[str, ...] | None, tool: Tool) -> bool:
     return allowed is None or tool.name in allowed
 
 
-def _source(seat: Seat, tool: Tool) -> str:
+def _source(notebook: NotebookSession, tool: Tool) -> str:
     """Say where a tool comes from: what it says itself, else by where its function is defined."""
     told = getattr(tool, "source", None)
     if isinstance(told, str) and told:
         return told
-    names: dict[str, Any] = seat.shell.user_ns
+    names: dict[str, Any] = notebook.shell.user_ns
     if any(value is tool for value in names.copy().values()):
         return "notebook"
     home = str(getattr(tool, "__module__", ""))
@@ -224,7 +224,7 @@ def _head(slot: str, tools: Sequence[ToolState]) -> str:
     return f"{slot} · {len(tools):,} tool{'' if len(tools) == 1 else 's'}"
 
 
-_COMMANDS: dict[str, Command] = {
+_COMMANDS: dict[str, RunCommand] = {
     catalogue.TOOLS_SHOW.name: _show,
     catalogue.TOOLS_ALLOW.name: _approve("auto"),
     catalogue.TOOLS_ASK.name: _approve("ask"),

@@ -32,7 +32,7 @@ _WANTS = {
 _EDIT = "line to change, +3 to add below line 3, -3 to drop it, empty when done: "
 _CELL: ContextVar[str] = ContextVar("cell", default="")  # that a turn was begun in
 Read = Callable[[str], str]
-Write = Callable[[str], None]
+WriteText = Callable[[str], None]
 
 
 class StdinApprover:
@@ -148,14 +148,14 @@ class Question:
         changed = {**self._arguments, name: text} if name else _from_json(text)
         return None if changed == self._arguments else changed
 
-    def answer(self, read: Read, write: Write) -> ApprovalAnswer:
+    def answer(self, read: Read, write: WriteText) -> ApprovalAnswer:
         """Ask until there is an answer. The end of the input is a no."""
         try:
             return self._answered(read, write)
         except EOFError:
             return ApprovalAnswer(word="no")
 
-    def _answered(self, read: Read, write: Write) -> ApprovalAnswer:
+    def _answered(self, read: Read, write: WriteText) -> ApprovalAnswer:
         is_cut = self._show(write, is_whole=False)
         while True:
             said = read(f"{self._ask}  {CHOICES}{_SHOW if is_cut else ''}  ").strip()
@@ -177,7 +177,7 @@ class Question:
                 case _:
                     write(f'"{said}" is no answer: y, n (and why), e or a.')
 
-    def _show(self, write: Write, *, is_whole: bool) -> bool:
+    def _show(self, write: WriteText, *, is_whole: bool) -> bool:
         """Write what will run, indented; tell whether some of it was left out."""
         lines, count = self._lines, len(self._lines)
         is_cut = count > MAX_SHOWN_LINES and not is_whole
@@ -187,7 +187,7 @@ class Question:
         write("\n".join([self.head, *(f"    {line}" for line in lines)]))
         return is_cut
 
-    def _edit(self, read: Read, write: Write) -> None:
+    def _edit(self, read: Read, write: WriteText) -> None:
         arguments = dict(self._edited or self._arguments)
         name = self._text_argument(arguments)
         if name is None:
@@ -209,7 +209,7 @@ class Question:
         return "\n".join([*others, *([arguments[name]] if name else [])])
 
 
-def edited_text(text: str, read: Read, write: Write) -> str:
+def edited_text(text: str, read: Read, write: WriteText) -> str:
     """Let a person change a text line by line; a text of one line is written anew."""
     lines = text.splitlines()
     if len(lines) <= 1:
@@ -231,7 +231,7 @@ def edited_text(text: str, read: Read, write: Write) -> str:
             lines[int(at) - 1] = read(f"line {at}: ")
 
 
-def _edited_json(arguments: dict[str, Any], read: Read, write: Write) -> dict[str, Any]:
+def _edited_json(arguments: dict[str, Any], read: Read, write: WriteText) -> dict[str, Any]:
     write(visible(_as_json(arguments)))
     while True:
         said = read("arguments as JSON (empty: as they were): ").strip()

@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import IMAGE_TYPES, ContentBlock, File, Image
 from agent_magics.notebook.kernel.fill import compiled, evaluated
-from agent_magics.notebook.kernel.sharing import Share
+from agent_magics.notebook.kernel.sharing import ShareLevel
 from agent_magics.notebook.kernel.values import value_text
 
 MAX_TEXT_BYTES = 1_000_000
@@ -29,7 +29,7 @@ def attachments(
     wanted: Sequence[str],
     names: dict[str, Any],
     *,
-    share: Share = "sample",
+    share: ShareLevel = "sample",
 ) -> tuple[ContentBlock, ...]:
     """Read what `--attach` names, each a path or else an expression.
 
@@ -41,7 +41,7 @@ def attachments(
 
 
 def _attachment(
-    shell: InteractiveShell, wanted: str, names: dict[str, Any], share: Share
+    shell: InteractiveShell, wanted: str, names: dict[str, Any], share: ShareLevel
 ) -> ContentBlock:
     path = _at_home(wanted)
     if _holds(path.is_file):
@@ -115,7 +115,7 @@ def _of_file(path: Path, wanted: str) -> ContentBlock:
     return File(name=path.name, media_type=media_type, text=text)
 
 
-def _of_value(shell: InteractiveShell, name: str, value: object, share: Share) -> ContentBlock:
+def _of_value(shell: InteractiveShell, name: str, value: object, share: ShareLevel) -> ContentBlock:
     if isinstance(value, str):
         return File(name=name, media_type="text/plain", text=value)
     image = image_of(shell, value)

@@ -19,9 +19,9 @@ from agent_magics.notebook.text.lines import columns, fitted
 from agent_magics.threads.loop import Handle, background_loop
 
 __all__ = [
-    "Bridge",
     "FailedCell",
     "FailedDisplay",
+    "LoopBridge",
     "StoppedCell",
     "cell_origin",
     "kernel_id",
@@ -60,7 +60,7 @@ class FailedDisplay(BaseException):
             self._render_traceback_ = error._render_traceback_
 
 
-class Bridge:
+class LoopBridge:
     """The way of one shell to the session's loop. `close()` takes everything back."""
 
     def __init__(self, shell: InteractiveShell) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from agent_magics.notebook.kernel.tools.access import Reach
-from agent_magics.notebook.kernel.tools.names import Names
+from agent_magics.notebook.kernel.tools.access import KernelAccess
+from agent_magics.notebook.kernel.tools.names import ShellNames
 from agent_magics.notebook.text.shapes import plain_name, size_of, type_name
 
 MAX_CHARACTERS = 1_400  # about 400 tokens
@@ -25,9 +25,9 @@ class KernelChanges:
     What a slot was told is kept by its uid, for as long as this kernel runs.
     """
 
-    def __init__(self, names: Names, reach: Callable[[], Reach]) -> None:
+    def __init__(self, names: ShellNames, kernel_access: Callable[[], KernelAccess]) -> None:
         self._names = names
-        self._reach = reach
+        self._kernel_access = kernel_access
         self._lock = threading.Lock()
         self._seen: dict[str, State] = {}
         self._told: dict[str, State] = {}
@@ -39,10 +39,10 @@ class KernelChanges:
 
     def current(self, slot_uid: str) -> str:
         """Say which variables there are, later only what is new, gone or other than before."""
-        reach = self._reach()
-        if not reach.tells_changes:
+        kernel_access = self._kernel_access()
+        if not kernel_access.tells_changes:
             return ""
-        now = self._state(has_sizes=reach.share != "names")
+        now = self._state(has_sizes=kernel_access.share != "names")
         with self._lock:
             self._told[slot_uid] = now
             before = self._seen.get(slot_uid)

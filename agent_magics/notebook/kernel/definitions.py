@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from agent_magics.notebook.kernel.sharing import Share
+from agent_magics.notebook.kernel.sharing import ShareLevel
 from agent_magics.notebook.text.shapes import plain_name
 
 MAX_DOC_CHARACTERS = 600
@@ -18,7 +18,7 @@ _FUNCTIONS = (
 )
 
 
-def definition_text(value: object, share: Share) -> str | None:
+def definition_text(value: object, share: ShareLevel) -> str | None:
     """Tell a function, class or module; None for anything else.
 
     What a default is, as a value, is told as a sample only.
@@ -33,12 +33,12 @@ def definition_text(value: object, share: Share) -> str | None:
     return None
 
 
-def _function(function: Any, share: Share) -> Iterator[str]:
+def _function(function: Any, share: ShareLevel) -> Iterator[str]:
     yield f"function {plain_name(function.__name__)}{_signature(function, share)}"
     yield from _doc(function.__doc__)
 
 
-def _class(kind: Any, share: Share) -> Iterator[str]:
+def _class(kind: Any, share: ShareLevel) -> Iterator[str]:
     name = type.__dict__["__name__"].__get__(kind)
     yield f"class {plain_name(name)}{_signature(kind, share)}"
     yield from _doc(vars(kind).get("__doc__"))
@@ -55,7 +55,7 @@ def _module(module: Any) -> Iterator[str]:
     yield f"names: {_listed(sorted(name for name in vars(module) if not name.startswith('_')))}"
 
 
-def _signature(function: Any, share: Share) -> str:
+def _signature(function: Any, share: ShareLevel) -> str:
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):

@@ -21,7 +21,7 @@ CUT = "\n[…]\n"
 ASK = "This cell failed. Say in a sentence or two why, then give the whole corrected cell."
 
 
-class Failure(Value):
+class FailedRun(Value):
     """A failed cell; both texts are cut where they are very long."""
 
     source: str
@@ -40,7 +40,7 @@ class Failures:
     """
 
     def __init__(self) -> None:
-        self.last: Failure | None = None
+        self.last: FailedRun | None = None
 
     def note(self, result: ExecutionResult) -> None:
         """Take a look at a cell that has ended."""
@@ -55,7 +55,7 @@ class Failures:
             return
         if isinstance(error, FailedCell | StoppedCell | UsageError | KeyboardInterrupt):
             return
-        self.last = Failure(
+        self.last = FailedRun(
             source=_cut(source, MAX_SOURCE_CHARACTERS),
             traceback=_cut(_traceback_of(error), MAX_TRACEBACK_CHARACTERS),
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import Image, Value
-from agent_magics.notebook.kernel.sharing import Share, is_secret_source
+from agent_magics.notebook.kernel.sharing import ShareLevel, is_secret_source
 from agent_magics.notebook.kernel.values import value_text
 
 OPEN, CLOSE = "{{", "}}"
@@ -56,7 +56,7 @@ def fill(
     text: str,
     namespace: dict[str, Any],
     *,
-    share: Share = "sample",
+    share: ShareLevel = "sample",
     image_of: Callable[[object], Image | None] = lambda _: None,
 ) -> Filled:
     """Put values in the place of every `{{expr}}` of `text`.
@@ -129,7 +129,7 @@ def compiled(source: str) -> CodeType | None:
         return None
 
 
-def _shown(value: object, share: Share) -> str:
+def _shown(value: object, share: ShareLevel) -> str:
     if isinstance(value, str):
         return value
     return value_text(value, share="sample" if type(value) in _PLAIN else share)

@@ -41,7 +41,7 @@ _SHELL_STATE = (
 )
 
 
-class Shown(Value):
+class DisplayedOutput(Value):
     """One thing that was displayed: MIME type -> data, as the front end got it.
 
     `value`: what an expression gave, where the display is one's.
@@ -64,7 +64,7 @@ class CodeResult(Value):
 
     stdout: str
     stderr: str
-    displays: tuple[Shown, ...]
+    displays: tuple[DisplayedOutput, ...]
     traceback: str = ""
     error: str | None = None
     interrupted: bool = False
@@ -207,7 +207,7 @@ class _Capture:
         self.descriptors = _Descriptors(sys.stdout, sys.stderr)
         self.stdout = Tee(sys.stdout)
         self.stderr = Tee(sys.stderr)
-        self.displays: list[Shown] = []
+        self.displays: list[DisplayedOutput] = []
         self.traceback: list[str] = []
         self._thread = threading.current_thread()
 
@@ -288,7 +288,7 @@ class _Capture:
         **_rest: Any,
     ) -> None:
         display_id = (transient or {}).get("display_id")
-        shown = Shown(data=data, metadata=metadata, display_id=display_id)
+        shown = DisplayedOutput(data=data, metadata=metadata, display_id=display_id)
         if not update:
             self.displays.append(shown)
             return

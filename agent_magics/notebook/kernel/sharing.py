@@ -15,7 +15,7 @@ from typing import Literal
 
 from agent_magics.core.keys import without_keys
 
-Share = Literal["names", "schema", "sample"]
+ShareLevel = Literal["names", "schema", "sample"]
 SECRET = "[secret]"  # noqa: S105 - the mark in its place
 MIN_SECRET_CHARACTERS = 8
 MIN_LITERAL_CHARACTERS = 12

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_magics.core.errors import said_by
-from agent_magics.notebook.kernel.sharing import SECRET, Share, is_secret, is_secret_name
+from agent_magics.notebook.kernel.sharing import SECRET, ShareLevel, is_secret, is_secret_name
 from agent_magics.notebook.text.shapes import (
     counted,
     is_a,
@@ -27,7 +27,7 @@ MAX_COUNTED_CELLS = 5_000_000
 MAX_OWN_CHARACTERS = 4_000
 
 
-def table_text(value: object, share: Share) -> str | None:
+def table_text(value: object, share: ShareLevel) -> str | None:
     """Tell a frame, series or array; None for anything else. `share` isn't "names" here."""
     if is_a(value, "pandas", "DataFrame"):
         return _joined(_frame(value, share))
@@ -58,7 +58,7 @@ def _joined(lines: Iterator[str]) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def _frame(frame: Any, share: Share) -> Iterator[str]:
+def _frame(frame: Any, share: ShareLevel) -> Iterator[str]:
     width = frame.shape[1]
     yield f"{type_name(frame)}, {size_of(frame)}"
     shown = frame.iloc[:, :MAX_COLUMNS]
@@ -77,7 +77,7 @@ def _frame(frame: Any, share: Share) -> Iterator[str]:
         yield _sample(shown, has_index=has_index)
 
 
-def _series(series: Any, share: Share) -> Iterator[str]:
+def _series(series: Any, share: ShareLevel) -> Iterator[str]:
     name = "" if series.name is None else f" {_named(series.name)!r}"
     lacks = int(series.isna().sum()) if series.size <= MAX_COUNTED_CELLS else 0
     told = f"{type_name(series)}{name}, {counted(len(series), 'value')}, {series.dtype}"
@@ -147,7 +147,7 @@ def _named(name: object) -> str:
         return f"<{type_name(name)}>"
 
 
-def _array(array: Any, share: Share) -> Iterator[str]:
+def _array(array: Any, share: ShareLevel) -> Iterator[str]:
     yield f"{type_name(array)}, shape {array.shape}, {array.dtype}"
     fields = array.dtype.names or ()
     if share != "sample" or not array.size:
@@ -173,7 +173,7 @@ def _statistics(array: Any) -> Iterator[str]:
         yield f"{lacks:,} NaN"
 
 
-def _of_other_library(value: Any, share: Share) -> Iterator[str]:
+def _of_other_library(value: Any, share: ShareLevel) -> Iterator[str]:
     """Tell a frame or tensor of another library by its schema and, as a sample, its own words."""
     yield f"{type_name(value)} ({library_of(value)}), {size_of(value)}"
     schema: Any = getattr(value, "schema", None)

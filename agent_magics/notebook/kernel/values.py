@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_magics.core.errors import said_by
 from agent_magics.notebook.kernel.definitions import definition_text
-from agent_magics.notebook.kernel.sharing import SECRET, Share, is_secret
+from agent_magics.notebook.kernel.sharing import SECRET, ShareLevel, is_secret
 from agent_magics.notebook.kernel.tables import table_text
 from agent_magics.notebook.text.shapes import counted, size_of, type_name
 
@@ -26,7 +26,7 @@ _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 
 def value_text(
-    value: object, *, share: Share = "sample", max_tokens: int = MAX_VALUE_TOKENS
+    value: object, *, share: ShareLevel = "sample", max_tokens: int = MAX_VALUE_TOKENS
 ) -> str:
     """Describe a value in at most `max_tokens` tokens, cut with a mark where it is longer.
 
@@ -55,7 +55,7 @@ def cut(text: str, max_tokens: int) -> str:
     return f"{text[:low]}\n[cut here: {max_tokens:,} of {total:,} tokens]"
 
 
-def _told(value: object, share: Share) -> str:
+def _told(value: object, share: ShareLevel) -> str:
     if share == "names":
         return type_name(value)
     try:

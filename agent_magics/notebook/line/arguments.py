@@ -89,7 +89,7 @@ class Command(Value):
         return " ".join([self.name, *words, *options, *text])
 
 
-class Given(Value):
+class ParsedLine(Value):
     """What stood on a header line. `text` is the prompt of a command that takes one."""
 
     command: Command
@@ -121,7 +121,7 @@ class Given(Value):
         return self.words[index] if index < len(self.words) else None
 
 
-def parse(command: Command, line: str) -> Given:
+def parse(command: Command, line: str) -> ParsedLine:
     """Read a header line; raise `UsageError` on what the command doesn't know."""
     options: dict[str, str] = {}
     repeated: dict[str, tuple[str, ...]] = {}
@@ -133,7 +133,7 @@ def parse(command: Command, line: str) -> Given:
             rest = after
             break
         if token in HELP:
-            return Given(command=command, options=options, wants_help=True)
+            return ParsedLine(command=command, options=options, wants_help=True)
         if _is_option(rest):
             flag, value, rest = _read_option(command, token, after)
             options[flag] = value
@@ -145,10 +145,10 @@ def parse(command: Command, line: str) -> Given:
             words.append(token)
             rest = after
     if command.takes_text:
-        return Given(command=command, options=options, repeated=repeated, text=rest)
+        return ParsedLine(command=command, options=options, repeated=repeated, text=rest)
     words += list(_tokens(rest))
     _check_words(command, words, line)
-    return Given(command=command, options=options, words=tuple(words))
+    return ParsedLine(command=command, options=options, words=tuple(words))
 
 
 def help_text(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent_magics.core.messages import Value
 from agent_magics.notebook.line.arguments import (
     Command,
-    Given,
     Option,
+    ParsedLine,
     first_word,
     help_text,
     parse,
@@ -403,7 +403,7 @@ class Magic(Value):
         wanted = f"{self.name} {subcommand}"
         return next((command for command in self.commands if command.name == wanted), None)
 
-    def read(self, line: str) -> Given:
+    def read(self, line: str) -> ParsedLine:
         """Read a header line of this magic; raise `UsageError` on what it doesn't know."""
         word, rest = first_word(line)
         if not word or word.startswith("-") or not self.commands:
@@ -411,7 +411,7 @@ class Magic(Value):
         command = self.named(word)
         asked = self.named(word.rstrip("?"))
         if command is None and asked is not None and not rest:  # %slot derive?
-            return Given(command=asked, options={}, wants_help=True)
+            return ParsedLine(command=asked, options={}, wants_help=True)
         if command is None:
             raise unknown(f"%{self.name} has no command", word, self.subcommands, "Commands")
         return parse(command, rest)

@@ -31,7 +31,7 @@ _CALLS = re.compile(r"^(?:\s*/[a-z][a-z0-9_-]*(?=\s))*\s*/(?P<name>[a-z0-9_-]*)$
 
 _CONFIG = re.compile(r"^\s*%config\s+AgentMagics\.(?P<name>\w+)\s*=\s*(?P<value>.*)$")
 
-Names = Callable[[], Sequence[str]]
+FindNames = Callable[[], Sequence[str]]
 
 
 class _Known(NamedTuple):
@@ -52,19 +52,19 @@ class Completer:
     def __init__(
         self,
         *,
-        slots: Names,
-        models: Names,
-        sessions: Names,
-        tools: Names = tuple,
-        memories: Names = tuple,
-        facts: Names = tuple,
-        deleted: Names = tuple,
-        skills: Names = tuple,
+        slots: FindNames,
+        models: FindNames,
+        sessions: FindNames,
+        tools: FindNames = tuple,
+        memories: FindNames = tuple,
+        facts: FindNames = tuple,
+        deleted: FindNames = tuple,
+        skills: FindNames = tuple,
         settings: Callable[[str], Sequence[str]] = lambda _: (),
     ) -> None:
         self._skills = skills
         self._settings = settings
-        self._names: dict[Completes, Names] = {
+        self._names: dict[Completes, FindNames] = {
             "slot": slots,
             "deleted": deleted,
             "model": models,

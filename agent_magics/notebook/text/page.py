@@ -56,7 +56,7 @@ def without_controls(text: str) -> str:
     return _CONTROLS.sub("", text)
 
 
-class Line:
+class PageLine:
     """A line of ours between the model's words: a note, or a tool call and how it ended.
 
     `detail` is Markdown of ours that stands folded under a call.
@@ -87,13 +87,13 @@ class Line:
 class _Output:
     """One output of a cell: what stands in it, and how the front end knows it."""
 
-    def __init__(self, parts: list[str | Line] | None = None) -> None:
+    def __init__(self, parts: list[str | PageLine] | None = None) -> None:
         self.parts = parts or []
         self.display_id = secrets.token_hex(8)
         self.is_shown = False
 
-    def lines(self) -> list[Line]:
-        return [part for part in self.parts if isinstance(part, Line)]
+    def lines(self) -> list[PageLine]:
+        return [part for part in self.parts if isinstance(part, PageLine)]
 
     def bundle(self, line: str) -> dict[str, str]:
         """Give the MIME types; `line` is the last one, small and in italics."""
@@ -140,7 +140,7 @@ class Page:
         self._hint = ""
         self._changed()
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: PageLine) -> None:
         self._outputs[-1].parts.append(line)
         self._changed()
 
@@ -291,7 +291,7 @@ class Terminal:
     def has_text(self) -> bool:
         return self._has_text
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: PageLine) -> None:
         if line.key:
             self._calls[line.key] = line.code
             return  # one line, written when the call has ended

@@ -1,6 +1,6 @@
 """The session state: the one JSON shape, versioned, that every view draws (architecture § widgets).
 
-`SessionState` below is its definition; `tests/data/session_state.json` is an example that tests
+`SessionViewState` below is its definition; `tests/data/session_state.json` is an example that tests
 check from Python and from JavaScript. Tokens are whole numbers, `null` means "not known".
 """
 
@@ -76,7 +76,7 @@ class BudgetState(Value):
     frees: int | None = None
 
 
-class SessionState(Value):
+class SessionViewState(Value):
     """Everything that the views show of a session."""
 
     version: int
@@ -124,10 +124,10 @@ def session_state(session: Session) -> dict[str, Any]:
     return made
 
 
-def state_of(session: Session) -> SessionState:
+def state_of(session: Session) -> SessionViewState:
     """Make the session state of a session."""
     current = session.current_slot
-    return SessionState(
+    return SessionViewState(
         version=VERSION,
         session_id=session.session_id,
         title=session.title or session.session_id,

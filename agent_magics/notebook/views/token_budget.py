@@ -13,7 +13,7 @@ from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.session_state import BudgetState, budget_now
 from agent_magics.notebook.views.session_state import Session as StateSource
 from agent_magics.notebook.views.session_text import budget_html, budget_text
-from agent_magics.notebook.views.view import View
+from agent_magics.notebook.views.view import LiveView
 from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.threads.loop import background_loop
 
@@ -24,7 +24,7 @@ class Session(StateSource, Followable, Protocol):
     def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None: ...
 
 
-class TokenBudget(View):
+class TokenBudget(LiveView):
     """Show what fills a slot's context, in tokens by part, live while a turn streams.
 
     `slot` names one slot, for as long as that slot lives, also under another name; None: whichever

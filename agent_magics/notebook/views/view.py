@@ -119,7 +119,7 @@ class Output:
         return {"text/plain": self.output_text(), "text/html": self.output_html()}, {}
 
 
-class View(Output, LiveWidget):
+class LiveView(Output, LiveWidget):
     """A view that holds a state.
 
     A page gets `state` whole with the model, and then numbered deltas by messages; where it missed

@@ -46,8 +46,8 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Change, Clock, Ids, Provider, Tool
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.extensions.hooks import HookScope
-from agent_magics.session.request.request_builder import Draught, RequestBuilder
-from agent_magics.session.request.side_request import Aside
+from agent_magics.session.request.request_builder import PreparedRequest, RequestBuilder
+from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.state.recorder import Recorder
 
 LEAST_PROGRESS = 0.1
@@ -97,7 +97,7 @@ class Compactor:
     tools: Sequence[Tool] | None = None
     has_leave: bool = False
 
-    def draught(self, slot: Slot, checkpoint: Checkpoint | None = None) -> Draught:
+    def prepared(self, slot: Slot, checkpoint: Checkpoint | None = None) -> PreparedRequest:
         """Build the slot's next request, with another checkpoint in place of the active one."""
         return self.builder.build(
             slot,
@@ -114,7 +114,7 @@ class Compactor:
         Raises `NothingToCompact`, or `FixedContextExceedsBudget` where what can't shrink is at
         the threshold already (C7).
         """
-        info = self.draught(slot).info
+        info = self.prepared(slot).info
         fixed = {name: info.parts[name] for name in FIXED_PARTS}
         if sum(fixed.values()) >= info.limits.threshold:
             raise FixedContextExceedsBudget(fixed, info.limits.threshold, info.limits.larger)
@@ -126,7 +126,7 @@ class Compactor:
         plan = self.plan(slot)
         return CompactionOutcome(
             slot_id=plan.slot_id,
-            tokens_before=self.draught(slot).info.used,
+            tokens_before=self.prepared(slot).info.used,
             tokens_after=self._foreseen(slot, plan.first_retained_seq, replaced_tokens(plan)),
             summarised_turns=plan.summarised_turns,
             kept_turns=plan.kept_turns,
@@ -135,11 +135,11 @@ class Compactor:
 
     async def ask_leave(self, slot: Slot) -> None:
         """Let plugins see that a slot is about to be compacted; raises `PluginAborted`."""
-        draught = self.draught(slot)
+        prepared = self.prepared(slot)
         await self.hooks.fire(
             BeforeCompact(
-                message_count=len(draught.projection.messages),
-                estimated_tokens=draught.info.used,
+                message_count=len(prepared.projection.messages),
+                estimated_tokens=prepared.info.used,
             )
         )
         self.has_leave = True
@@ -170,7 +170,7 @@ class Compactor:
         reason: Reason,
         instructions: str | None,
     ) -> CompactionOutcome:
-        before = self.draught(slot).info
+        before = self.prepared(slot).info
         plan = self.plan(slot, in_overflow=reason == "overflow")
         await self.ask_leave(slot)
         provider, writer = summariser
@@ -249,7 +249,7 @@ class Compactor:
         _log.info(
             "compacted session=%s slot=%s checkpoint=%s generation=%s reason=%s before=%s after=%s"
             " first_retained_seq=%s degraded=%s",
-            self.recorder.mirror.row.session_id,
+            self.recorder.loaded.row.session_id,
             slot.slot_id,
             checkpoint.checkpoint_id,
             checkpoint.generation,
@@ -266,7 +266,7 @@ class Compactor:
         _log.log(
             level,
             "not compacted session=%s slot=%s generation=%s reason=%s error=%s",
-            self.recorder.mirror.row.session_id,
+            self.recorder.loaded.row.session_id,
             slot.slot_id,
             slot.generation,
             reason,
@@ -288,9 +288,11 @@ class Compactor:
         writer: ModelInfo,
         slot: Slot,
     ) -> str:
-        aside = Aside(recorder=self.recorder, clock=self.clock, config=self.config)
+        side_request = SideRequest(recorder=self.recorder, clock=self.clock, config=self.config)
         try:
-            answer = await aside.ask(request, provider, writer, "compaction", slot_uid=slot.uid)
+            answer = await side_request.ask(
+                request, provider, writer, "compaction", slot_uid=slot.uid
+            )
         except (ProviderError, SpendingLimitReached) as error:
             raise CompactError(f"The summary failed, nothing changed: {error.message}") from error
         said = answer.strip()
@@ -306,7 +308,7 @@ class Compactor:
     def _judged(self, checkpoint: Checkpoint, slot: Slot, threshold: int) -> Checkpoint:
         """Measure what the candidate gives; refuse one that doesn't help (C12, D 36)."""
         before = checkpoint.tokens_before
-        after = self.draught(slot, checkpoint).info.used
+        after = self.prepared(slot, checkpoint).info.used
         least = LEAST_PROGRESS if checkpoint.reason == "auto" else 0.0
         if after >= before or after > before * (1 - least):
             raise CompactError(
@@ -346,10 +348,10 @@ class Compactor:
 
     def _planned(self, slot: Slot, limits: Limits, cut: Cut | None) -> CompactionPlan:
         return plan_compaction(
-            self.recorder.mirror.view(slot),
+            self.recorder.loaded.view(slot),
             slot_id=slot.slot_id,
             mode=slot.config.mode,
-            checkpoint=self.recorder.mirror.checkpoint_of(slot),
+            checkpoint=self.recorder.loaded.checkpoint_of(slot),
             limits=limits,
             running_turn=self.running_turn,
             cut=cut,
@@ -359,13 +361,13 @@ class Compactor:
         """Choose a later cut where what C8 keeps would not fit: a turn, an iteration, or all but
         the running turn. None where it fits.
         """
-        limits, mirror = info.limits, self.recorder.mirror
+        limits, loaded = info.limits, self.recorder.loaded
         try:
             usual = self._planned(slot, limits, None).first_retained_seq
         except NothingToCompact:
             usual = 0
-        view, spans = mirror.view(slot), mirror.turns(slot, self.running_turn)
-        start = bounds_of(view, mirror.checkpoint_of(slot), slot.focus_seq).start
+        view, spans = loaded.view(slot), loaded.turns(slot, self.running_turn)
+        start = bounds_of(view, loaded.checkpoint_of(slot), slot.focus_seq).start
 
         def weigh(seq: int) -> int:
             behind = sum(event.tokens for event in view.events if start <= event.seq < seq)
@@ -393,6 +395,6 @@ class Compactor:
         The request is built, so that clipped output counts as it will be sent (C16).
         """
         blank = self.candidate(slot, first_retained_seq, "", 0, "manual")
-        info = self.draught(slot, blank).info
+        info = self.prepared(slot, blank).info
         summary = min(replaced_tokens // 4, output_limit_for(info.limits.window))
         return sum(info.parts.values()) + math.ceil(summary * info.factor)

@@ -32,7 +32,7 @@ from agent_magics.core.slots import ModelParams, Slot
 from agent_magics.core.turns import ContextCompacted, TurnPayload
 from agent_magics.session.compaction.compactor import FIXED_PARTS, CompactionOutcome, Compactor
 from agent_magics.session.compaction.shortening import Shortener
-from agent_magics.session.request.request_builder import Draught
+from agent_magics.session.request.request_builder import PreparedRequest
 
 REST_SHARE = 0.05
 SHRINK = 0.7
@@ -67,7 +67,7 @@ class Trigger:
 
 
 @dataclass(kw_only=True)
-class Fitter:
+class RequestFitter:
     """Fits the requests of one turn. `find_slot` gives the slot as it is now.
 
     `admit` raises where a request may not be sent anyway; it is asked before turns are given up
@@ -85,40 +85,40 @@ class Fitter:
     starts_at: int | None = None
     ceiling: int | None = None
     told: set[str] = field(default_factory=set)
-    admit: Callable[[Draught], None] = lambda _: None
+    admit: Callable[[PreparedRequest], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.shortener = Shortener(compactor=self.compactor)
 
-    async def draught(self) -> Draught:
+    async def prepared(self) -> PreparedRequest:
         """Build the next request so that it fits.
 
         Raises `FixedContextExceedsBudget` or `NothingHelped`, naming the tokens of each part,
         where nothing makes it fit the window.
         """
         self.compactor.has_leave = False
-        draught = self._build()
-        limits = draught.info.limits
+        prepared = self._build()
+        limits = prepared.info.limits
         if not self.is_first:
-            return self._checked(self._trimmed(draught, limits.threshold, limits.window))
+            return self._checked(self._trimmed(prepared, limits.threshold, limits.window))
         self.is_first = False
-        self._check_floor(draught)
-        is_over = draught.info.used > limits.window
-        if is_over or not should_compact(draught.info.used, limits):
+        self._check_floor(prepared)
+        is_over = prepared.info.used > limits.window
+        if is_over or not should_compact(prepared.info.used, limits):
             await self._end_hold("overflow" if is_over else "fits")
-        if self._is_on() and self.trigger.wants(self.find_slot(), draught.info):
-            await self._summarise("overflow" if is_over else "auto", draught)
-            draught = self._build()
-        if draught.info.used > limits.window:
-            draught = await self._degraded(draught, limits.threshold)
-        return self._checked(draught)
+        if self._is_on() and self.trigger.wants(self.find_slot(), prepared.info):
+            await self._summarise("overflow" if is_over else "auto", prepared)
+            prepared = self._build()
+        if prepared.info.used > limits.window:
+            prepared = await self._degraded(prepared, limits.threshold)
+        return self._checked(prepared)
 
     async def after_overflow(
-        self, refused: Draught, error: ContextOverflow, *, tools_ran: bool
-    ) -> Draught:
+        self, refused: PreparedRequest, error: ContextOverflow, *, tools_ran: bool
+    ) -> PreparedRequest:
         """Build the request that is sent once more after a server refused the last as too long.
 
-        Raises as `draught` does, and where the request can't be made any shorter.
+        Raises as `prepared` does, and where the request can't be made any shorter.
         """
         self.compactor.has_leave = False
         self._learn(refused, error)
@@ -126,18 +126,18 @@ class Fitter:
         goal = self._goal(refused)
         if tools_ran:
             self.ceiling = goal
-            draught = self._trimmed(self._build(), goal, goal)
+            prepared = self._trimmed(self._build(), goal, goal)
         else:
             if not self.has_tried:
                 await self._summarise("overflow", self._build())
-            draught = self._build()
-            if draught.info.used > goal:
-                draught = await self._degraded(draught, goal)
-        if draught.request.messages == refused.request.messages:
-            raise self.diagnosis(draught, error)
-        return self._checked(draught)
+            prepared = self._build()
+            if prepared.info.used > goal:
+                prepared = await self._degraded(prepared, goal)
+        if prepared.request.messages == refused.request.messages:
+            raise self.diagnosis(prepared, error)
+        return self._checked(prepared)
 
-    def with_less_output(self, refused: Draught, error: ProviderError) -> Draught:
+    def with_less_output(self, refused: PreparedRequest, error: ProviderError) -> PreparedRequest:
         """Reserve less output, where that is all a server asks for (providers.md)."""
         params = refused.request.params
         window = error.window or refused.info.limits.window
@@ -153,29 +153,31 @@ class Fitter:
         request = msgspec.structs.replace(refused.request, params=limited)
         return msgspec.structs.replace(refused, request=request)
 
-    def diagnosis(self, draught: Draught, error: ContextOverflow) -> NothingHelped:
+    def diagnosis(self, prepared: PreparedRequest, error: ContextOverflow) -> NothingHelped:
         """Say what fills the window, for a request that even recovery couldn't make fit."""
-        return _overflow(draught, error.message)
+        return _overflow(prepared, error.message)
 
-    def _build(self) -> Draught:
-        return self.compactor.draught(self.find_slot())
+    def _build(self) -> PreparedRequest:
+        return self.compactor.prepared(self.find_slot())
 
     def _is_on(self) -> bool:
         slot = self.find_slot()
-        is_held = slot.uid in self.compactor.recorder.mirror.held
+        is_held = slot.uid in self.compactor.recorder.loaded.held
         return self.compactor.config.compaction.enabled and slot.config.compact and not is_held
 
     async def _end_hold(self, because: Literal["fits", "overflow"]) -> None:
         """Let the trigger act again on a slot whose compaction was undone (decision 37)."""
         slot = self.find_slot()
         recorder = self.compactor.recorder
-        if slot.uid in recorder.mirror.held:
+        if slot.uid in recorder.loaded.held:
             released = Metadata(key="context_compaction", value={"released": because})
             await recorder.append(
                 [released], slot_uid=slot.uid, turn_id=self.compactor.running_turn
             )
 
-    async def _summarise(self, reason: Literal["auto", "overflow"], draught: Draught) -> None:
+    async def _summarise(
+        self, reason: Literal["auto", "overflow"], prepared: PreparedRequest
+    ) -> None:
         self.has_tried = True
         slot = self.find_slot()
         try:
@@ -187,19 +189,19 @@ class Fitter:
         except (CompactionError, ProviderError, PluginAborted) as error:
             if reason == "overflow" and isinstance(error, PluginAborted):
                 raise _kept_whole(error) from error
-            self.trigger.rest(slot, draught.info)
+            self.trigger.rest(slot, prepared.info)
             self.warn(f"The context was not compacted: {error.message}")
         else:
             self.trigger.rests_at.pop(slot.uid, None)
             self._tell(outcome, reason)
 
-    async def _degraded(self, draught: Draught, limit_tokens: int) -> Draught:
+    async def _degraded(self, prepared: PreparedRequest, limit_tokens: int) -> PreparedRequest:
         try:
             made = await self.shortener.degrade(self.find_slot(), limit_tokens, self.admit)
         except PluginAborted as error:
             raise _kept_whole(error) from error
         if made is None:
-            return draught
+            return prepared
         shorter = self._build()
         self.emit(
             ContextCompacted(
@@ -220,7 +222,9 @@ class Fitter:
         )
         return shorter
 
-    def _trimmed(self, draught: Draught, limit_tokens: int, most_tokens: int) -> Draught:
+    def _trimmed(
+        self, prepared: PreparedRequest, limit_tokens: int, most_tokens: int
+    ) -> PreparedRequest:
         """Leave out old turns in this request only; a checkpoint comes with the next turn.
 
         Where it has over `most_tokens` even without them, the turn's own oldest iterations go.
@@ -231,11 +235,11 @@ class Fitter:
                 min(limit_tokens, self.ceiling),
                 min(most_tokens, self.ceiling),
             )
-        if draught.info.used <= limit_tokens and self.starts_at is None:
-            return draught
+        if prepared.info.used <= limit_tokens and self.starts_at is None:
+            return prepared
         slot = self.find_slot()
         made = self.shortener.without_turns(slot, limit_tokens)
-        shorter = self.compactor.draught(slot, made) if made else draught
+        shorter = self.compactor.prepared(slot, made) if made else prepared
         if shorter.info.used > most_tokens or self.starts_at is not None:
             return self._without_iterations(slot, shorter, limit_tokens, most_tokens)
         if made is not None:
@@ -243,8 +247,8 @@ class Fitter:
         return shorter
 
     def _without_iterations(
-        self, slot: Slot, shorter: Draught, limit_tokens: int, most_tokens: int
-    ) -> Draught:
+        self, slot: Slot, shorter: PreparedRequest, limit_tokens: int, most_tokens: int
+    ) -> PreparedRequest:
         """Leave out iterations of the running turn in this request, and in those that follow.
 
         Where they begin moves only when it must, so that requests go on having the same start.
@@ -257,39 +261,39 @@ class Fitter:
             return shorter
         self.starts_at = made.first_retained_seq
         self._warn_once(ITERATIONS_LEFT_OUT)
-        return self.compactor.draught(slot, made)
+        return self.compactor.prepared(slot, made)
 
     def _warn_once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
             self.warn(text)
 
-    def _checked(self, draught: Draught) -> Draught:
+    def _checked(self, prepared: PreparedRequest) -> PreparedRequest:
         """Give a request that fits the window; one that doesn't is not sent."""
-        self._check_floor(draught)
-        info = draught.info
+        self._check_floor(prepared)
+        info = prepared.info
         if info.used > info.limits.window:
             said = f"The request has {info.used:,} tokens; the window has {info.limits.window:,}."
-            raise _overflow(draught, said)
-        return draught
+            raise _overflow(prepared, said)
+        return prepared
 
-    def _check_floor(self, draught: Draught) -> None:
+    def _check_floor(self, prepared: PreparedRequest) -> None:
         """Check what is sent with every request of the turn before anything is given up (C7)."""
-        info = draught.info
+        info = prepared.info
         floor = {name: info.parts[name] for name in SENT_WITH_EVERY_TURN}
         if sum(floor.values()) > info.limits.window:
             raise FixedContextExceedsBudget(floor, info.limits.window, info.limits.larger)
 
-    def _learn(self, refused: Draught, error: ContextOverflow) -> None:
+    def _learn(self, refused: PreparedRequest, error: ContextOverflow) -> None:
         spec = self.compactor.model.spec
         learnt = self.compactor.builder.learnt_windows
         if error.window:
             learnt[spec] = min(error.window, learnt.get(spec, error.window))
         if error.used:
-            gauge = self.compactor.recorder.mirror.gauge_of(self.find_slot())
-            gauge.learn_overflow(spec, used=error.used, estimated=refused.info.estimate)
+            calibration = self.compactor.recorder.loaded.calibration_of(self.find_slot())
+            calibration.learn_overflow(spec, used=error.used, estimated=refused.info.estimate)
 
-    def _goal(self, refused: Draught) -> int:
+    def _goal(self, refused: PreparedRequest) -> int:
         """Aim under the threshold; where that had been met, well under what was refused."""
         now = self._build().info
         return min(now.limits.threshold, round(refused.info.used * SHRINK))
@@ -307,12 +311,12 @@ class Fitter:
         )
 
 
-def _overflow(draught: Draught, said: str) -> NothingHelped:
-    parts = sorted(draught.info.parts.items(), key=lambda part: -part[1])
+def _overflow(prepared: PreparedRequest, said: str) -> NothingHelped:
+    parts = sorted(prepared.info.parts.items(), key=lambda part: -part[1])
     shown = ", ".join(f"{name} {tokens:,}" for name, tokens in parts if tokens)
     return NothingHelped(
         f"{said} Even shortened, the request doesn't fit: {shown} tokens."
-        f" Shorten the largest part, or {draught.info.limits.larger}."
+        f" Shorten the largest part, or {prepared.info.limits.larger}."
     )
 
 

@@ -17,7 +17,7 @@ from agent_magics.context.degrade import degraded_text
 from agent_magics.context.projection import Bounds, bounds_of
 from agent_magics.core.slots import Checkpoint, Slot
 from agent_magics.session.compaction.compactor import Compactor
-from agent_magics.session.request.request_builder import Draught
+from agent_magics.session.request.request_builder import PreparedRequest
 
 
 @dataclass(kw_only=True)
@@ -30,7 +30,7 @@ class Shortener:
     compactor: Compactor
 
     async def degrade(
-        self, slot: Slot, limit_tokens: int, admit: Callable[[Draught], None]
+        self, slot: Slot, limit_tokens: int, admit: Callable[[PreparedRequest], None]
     ) -> Checkpoint | None:
         """Commit a checkpoint without a summary, at a turn or at an iteration of the newest one.
 
@@ -40,10 +40,10 @@ class Shortener:
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
-        admit(self.compactor.draught(slot, made))
+        admit(self.compactor.prepared(slot, made))
         if not self.compactor.has_leave:
             await self.compactor.ask_leave(slot)
-        after = self.compactor.draught(slot, made).info.used
+        after = self.compactor.prepared(slot, made).info.used
         committed = msgspec.structs.replace(made, tokens_after=after)
         await self.compactor.commit(committed, slot)
         return committed
@@ -64,29 +64,29 @@ class Shortener:
         if running is None:
             return None
         start = self._bounds(slot).start
-        cuts = running_cuts(self.compactor.recorder.mirror.view(slot), running, start)
+        cuts = running_cuts(self.compactor.recorder.loaded.view(slot), running, start)
         return self._fewest(slot, [cut for cut in cuts if cut.seq >= since], limit_tokens)
 
     def _cuts(self, slot: Slot) -> list[Cut]:
-        mirror, running = self.compactor.recorder.mirror, self.compactor.running_turn
-        spans = mirror.turns(slot, running)
-        return recovery_cuts(mirror.view(slot), spans, self._bounds(slot).start, running)
+        loaded, running = self.compactor.recorder.loaded, self.compactor.running_turn
+        spans = loaded.turns(slot, running)
+        return recovery_cuts(loaded.view(slot), spans, self._bounds(slot).start, running)
 
     def _fewest(self, slot: Slot, cuts: Sequence[Cut], limit_tokens: int) -> Checkpoint | None:
-        before = self.compactor.draught(slot).info
+        before = self.compactor.prepared(slot).info
 
         def fits(cut: Cut) -> bool:
             made = self._omitting(slot, cut, before.used)
-            return self.compactor.draught(slot, made).info.used <= limit_tokens
+            return self.compactor.prepared(slot, made).info.used <= limit_tokens
 
         cut = fewest_behind(cuts, fits)
         if cut is None:
             return None
         made = self._omitting(slot, cut, before.used)
-        after = self.compactor.draught(slot, made).info
+        after = self.compactor.prepared(slot, made).info
         if after.used > before.limits.window:
             made = self._omitting(slot, cut, before.used, keeps_summary=False)
-            after = self.compactor.draught(slot, made).info
+            after = self.compactor.prepared(slot, made).info
         return made if after.estimate < before.estimate else None
 
     def _omitting(
@@ -95,7 +95,7 @@ class Shortener:
         """Make the checkpoint of a cut; where not even that fits, the summary before goes too."""
         bounds = self._bounds(slot)
         earlier = bounds.checkpoint if keeps_summary else None
-        spans = self.compactor.recorder.mirror.turns(slot)
+        spans = self.compactor.recorder.loaded.turns(slot)
         behind = bisect_left(spans, cut.seq, key=lambda span: span.last_seq)
         known = bisect_left(spans, bounds.start, key=lambda span: span.last_seq) if earlier else 0
         is_running = cut.is_inside and spans[behind].turn_id == self.compactor.running_turn
@@ -109,5 +109,5 @@ class Shortener:
         return msgspec.structs.replace(made, degraded=True)
 
     def _bounds(self, slot: Slot) -> Bounds:
-        mirror = self.compactor.recorder.mirror
-        return bounds_of(mirror.view(slot), mirror.checkpoint_of(slot), slot.focus_seq)
+        loaded = self.compactor.recorder.loaded
+        return bounds_of(loaded.view(slot), loaded.checkpoint_of(slot), slot.focus_seq)

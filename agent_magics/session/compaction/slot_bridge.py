@@ -20,7 +20,7 @@ from agent_magics.core.slots import Focused, Full, ModelParams, Slot, Static
 from agent_magics.core.wording import listed, near
 from agent_magics.session.compaction.summaries import MAX_SUMMARY_OUTPUT_TOKENS, last_summary
 from agent_magics.session.memory.facts import SUMMARY_KEY
-from agent_magics.session.request.side_request import Aside
+from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.state.recorder import Recorder
 
 _log = logging.getLogger("agent_magics.session")
@@ -41,19 +41,19 @@ class BridgeOutcome(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bridges:
+class SlotBridge:
     """Makes bridges between the slots of one session."""
 
     recorder: Recorder
-    aside: Aside
+    side_request: SideRequest
 
     def newest_summary(self, slot: Slot) -> str | None:
         """Find the newest summary that there is of a slot: a checkpoint's or an automatic one."""
         found: list[tuple[datetime, str]] = []
-        checkpoint = self.recorder.mirror.checkpoint_of(slot)
+        checkpoint = self.recorder.loaded.checkpoint_of(slot)
         if checkpoint is not None and not checkpoint.degraded:
             found.append((checkpoint.created_at, checkpoint.summary))
-        automatic = last_summary(self.recorder.mirror, slot)
+        automatic = last_summary(self.recorder.loaded, slot)
         if automatic is not None and isinstance(automatic.payload, MemorySet):
             found.append((automatic.created_at, automatic.payload.value or ""))
         if found:
@@ -66,7 +66,7 @@ class Bridges:
 
         Raises `InputValidation` on a key that there is no fact of.
         """
-        memory = self.recorder.mirror.memory
+        memory = self.recorder.loaded.memory
         if keys is None:
             chosen = self._written_from(slot)
             return {key: memory[key] for key in sorted(memory) if key in chosen}
@@ -122,7 +122,7 @@ class Bridges:
 
     def _written_from(self, slot: Slot) -> set[str]:
         writers: dict[str, str | None] = {}
-        for event in self.recorder.mirror.events:
+        for event in self.recorder.loaded.events:
             if isinstance(event.payload, MemorySet):
                 writers[event.payload.key] = event.slot_uid
         return {
@@ -134,7 +134,7 @@ class Bridges:
     def _messages(self, slot: Slot) -> Sequence[Message]:
         if isinstance(slot.config.source, Static):
             return repair(slot.config.source.messages)
-        return project(self.recorder.mirror.view(slot), mode=Full(), checkpoint=None).messages
+        return project(self.recorder.loaded.view(slot), mode=Full(), checkpoint=None).messages
 
     async def _written(self, slot: Slot, provider: Provider, writer: ModelInfo) -> str | None:
         """Ask for a summary with one call; None without one where the slot is empty."""
@@ -148,7 +148,7 @@ class Bridges:
             params=ModelParams(temperature=0.2, max_tokens=MAX_SUMMARY_OUTPUT_TOKENS),
             purpose="bridge",
         )
-        answer = await self.aside.ask(request, provider, writer, "bridge", slot_uid=slot.uid)
+        answer = await self.side_request.ask(request, provider, writer, "bridge", slot_uid=slot.uid)
         summary = answer.strip()
         fault = fault_of(summary, needs_headings=False)
         if fault:

@@ -26,18 +26,18 @@ from agent_magics.core.ports import Change, Provider
 from agent_magics.core.slots import Focused, Full, ModelParams, Readonly, Slot
 from agent_magics.core.turns import SummaryFailed, SummaryWritten, TurnPayload
 from agent_magics.session.memory.facts import MAX_VALUE_CHARACTERS, SUMMARY_KEY
-from agent_magics.session.request.side_request import Aside
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.request.side_request import SideRequest
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
 
 MAX_SUMMARY_OUTPUT_TOKENS = 1_024
 _log = logging.getLogger("agent_magics.session")
 
 
-def last_summary(mirror: Mirror, slot: Slot) -> LedgerEvent | None:
+def last_summary(loaded: LoadedSession, slot: Slot) -> LedgerEvent | None:
     """Find a slot's last automatic summary that is of turns in view; the ledger has it."""
-    turns = {span.turn_id for span in mirror.turns(slot)}
-    for event in reversed(mirror.events):
+    turns = {span.turn_id for span in loaded.turns(slot)}
+    for event in reversed(loaded.events):
         match event.payload:
             case MemorySet(key=key, value=str()) if key.startswith(f"{SUMMARY_KEY}:"):
                 if event.slot_uid == slot.uid and event.turn_id in turns:
@@ -53,15 +53,15 @@ class Summaries:
 
     config: SummaryConfig
     recorder: Recorder
-    aside: Aside
+    side_request: SideRequest
     failed_at: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, slot: Slot) -> bool:
         """Tell whether the history since the last summary has reached its mark (Y2, D 39)."""
         if isinstance(slot.config.mode, Readonly):
             return False
-        turns = self.recorder.mirror.turns(slot)
-        last = last_summary(self.recorder.mirror, slot)
+        turns = self.recorder.loaded.turns(slot)
+        last = last_summary(self.recorder.loaded, slot)
         since = [span for span in turns if last is None or span.last_seq > last.seq]
         tried = self.failed_at.get(slot.uid, 0)
         waited = len(since) if not tried else min(len(since), len(turns) - tried)
@@ -84,7 +84,7 @@ class Summaries:
             summary = await self._written(slot, turn_id, *await find_writer())
             await self._keep(find_slot(), slot.generation, summary, turn_id)
         except AgentError as error:
-            self.failed_at[slot.uid] = len(self.recorder.mirror.turns(slot))
+            self.failed_at[slot.uid] = len(self.recorder.loaded.turns(slot))
             _log.error("no summary of slot %s: %s", slot.slot_id, error.code)
             emit(SummaryFailed(slot_id=slot.slot_id, message=error.message))
         else:
@@ -95,7 +95,7 @@ class Summaries:
         self, slot: Slot, turn_id: str, provider: Provider, writer: ModelInfo
     ) -> str:
         request = self._request(slot, writer)
-        answer = await self.aside.ask(
+        answer = await self.side_request.ask(
             request, provider, writer, "summary", slot_uid=slot.uid, turn_id=turn_id
         )
         summary = answer.strip()
@@ -106,8 +106,8 @@ class Summaries:
 
     def _request(self, slot: Slot, writer: ModelInfo) -> ChatRequest:
         """Ask for one summary of the previous one and of what came since (decision 39)."""
-        last = last_summary(self.recorder.mirror, slot)
-        view = self.recorder.mirror.view(slot)
+        last = last_summary(self.recorder.loaded, slot)
+        view = self.recorder.loaded.view(slot)
         since = tuple(e for e in view.events if last is None or e.seq > last.seq)
         messages = project(
             msgspec.structs.replace(view, events=since), mode=Full(), checkpoint=None

@@ -20,7 +20,7 @@ Kind = Literal["tools", "plugins", "providers"]
 _OF_PLUGINS = ("descriptor", "initialize", "apply", "shutdown")
 
 
-class _Unfit(Exception):
+class _UnfitPackage(Exception):
     """An entry point gives something else; the message ends the sentence that names it."""
 
 
@@ -49,7 +49,7 @@ def load_extensions() -> Extensions:
         for point in _points(kind):
             try:
                 take(found, point, _made(point.load()))
-            except _Unfit as fault:
+            except _UnfitPackage as fault:
                 found.faults.append(f"{named(point)} is left out: {fault}")
             except BaseException as error:  # noqa: BLE001 - an import may raise anything
                 said = " ".join(said_by(error).split())
@@ -76,22 +76,22 @@ def _made(value: object) -> object:
 def _take_tools(found: Extensions, _: EntryPoint, made: object) -> None:
     for tool in made if isinstance(made, list | tuple) else [made]:
         if not isinstance(tool, Tool):
-            raise _Unfit(f"{tool!r:.60} is no tool; mark a function with @agent_magics.tool")
+            raise _UnfitPackage(f"{tool!r:.60} is no tool; mark a function with @agent_magics.tool")
         found.tools.append(tool)
 
 
 def _take_plugin(found: Extensions, point: EntryPoint, made: object) -> None:
     missing = [name for name in _OF_PLUGINS if not hasattr(made, name)]
     if missing:
-        raise _Unfit(f"{made!r:.60} is no plugin; it has no {missing[0]}")
+        raise _UnfitPackage(f"{made!r:.60} is no plugin; it has no {missing[0]}")
     found.plugins.append((cast("Plugin", made), named(point)))
 
 
 def _take_provider(found: Extensions, point: EntryPoint, made: object) -> None:
     if not isinstance(made, Provider):
-        raise _Unfit(f"{made!r:.60} is no provider of models")
+        raise _UnfitPackage(f"{made!r:.60} is no provider of models")
     if made.provider_id != point.name:
-        raise _Unfit(f'its provider is called "{made.provider_id}"; call both the same')
+        raise _UnfitPackage(f'its provider is called "{made.provider_id}"; call both the same')
     found.providers.append(made)
 
 

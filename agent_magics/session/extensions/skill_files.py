@@ -37,7 +37,7 @@ class FoundSkills(Value):
     faults: tuple[str, ...]
 
 
-class _Unfit(Exception):
+class _UnfitSkill(Exception):
     """A file is no skill; the message ends the sentence that names the file."""
 
 
@@ -58,7 +58,7 @@ def find_skills(project: Path, home: Path) -> FoundSkills:
             shown = _shown(file, project, home)
             try:
                 skill = _read(file, shown, is_own=not folder.is_relative_to(project))
-            except _Unfit as fault:
+            except _UnfitSkill as fault:
                 faults.append(f"{shown} {fault}; it is left out")
             else:
                 skills.setdefault(skill.name, skill)
@@ -81,12 +81,12 @@ def _read(file: Path, shown: str, *, is_own: bool) -> Skill:
     keys = {**(extra if isinstance(extra, dict) else {}), **front}
     name = keys.get("name", file.parent.name)
     if not isinstance(name, str) or not SKILL_NAME.fullmatch(name):
-        raise _Unfit(f"has the name {name!r:.60}; use letters a-z, digits, - and _")
+        raise _UnfitSkill(f"has the name {name!r:.60}; use letters a-z, digits, - and _")
     description = keys.get("description")
     if not isinstance(description, str) or not description.strip():
-        raise _Unfit("has no description")
+        raise _UnfitSkill("has no description")
     if not body:
-        raise _Unfit("has no text behind its front matter")
+        raise _UnfitSkill("has no text behind its front matter")
     return Skill(
         name=name,
         display_name=name,
@@ -103,11 +103,11 @@ def _text(file: Path) -> str:
             data = opened.read(MAX_SKILL_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise _Unfit(f"can't be read ({error.strerror or type(error).__name__})") from error
+        raise _UnfitSkill(f"can't be read ({error.strerror or type(error).__name__})") from error
     except UnicodeDecodeError as error:
-        raise _Unfit("is no UTF-8 text") from error
+        raise _UnfitSkill("is no UTF-8 text") from error
     if len(data) > MAX_SKILL_BYTES:
-        raise _Unfit(f"is larger than {MAX_SKILL_BYTES // 1024} KiB")
+        raise _UnfitSkill(f"is larger than {MAX_SKILL_BYTES // 1024} KiB")
     return text.replace("\r\n", "\n")
 
 
@@ -115,9 +115,9 @@ def _parted(text: str) -> tuple[dict[str, Any], str]:
     """Give the front matter and the text behind it."""
     found = _FRONT.match(text)
     if found is None:
-        raise _Unfit("has no front matter between two lines ---")
+        raise _UnfitSkill("has no front matter between two lines ---")
     if len(found[1]) > MAX_FRONT_CHARACTERS or len(_NESTING.findall(found[1])) > MAX_NESTING:
-        raise _Unfit("has front matter that is too large to be read")
+        raise _UnfitSkill("has front matter that is too large to be read")
     return _yaml(found[1]), text[found.end() :].strip()
 
 
@@ -135,9 +135,9 @@ def _yaml(front: str) -> dict[str, Any]:
             fault = error
     if fault is not None:
         problem = getattr(fault, "problem", None) or said_by(fault).splitlines()[0]
-        raise _Unfit(f"has front matter that is no YAML ({problem})") from fault
+        raise _UnfitSkill(f"has front matter that is no YAML ({problem})") from fault
     if not isinstance(read, dict):
-        raise _Unfit("has front matter without keys")
+        raise _UnfitSkill("has front matter without keys")
     return read
 
 

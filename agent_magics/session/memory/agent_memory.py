@@ -15,7 +15,7 @@ from agent_magics.core.ports import Clock, Ids, MemoryStorage
 from agent_magics.core.text import clean_value
 from agent_magics.session.memory.remembering import Remembering
 from agent_magics.session.state.recorder import Recorder
-from agent_magics.threads.loop import hops
+from agent_magics.threads.loop import on_session_loop
 
 DEFAULT_FOUND = 20
 SHORT_ID_CHARACTERS = 5
@@ -68,18 +68,18 @@ class AgentMemory:
         """Note that the session is closed."""
         self._session = None
 
-    @hops
+    @on_session_loop
     async def list(self) -> tuple[Memory, ...]:
         """Give all memories, the one that changed last first."""
         every = await self._kept().list_by_namespace(self.namespace)
         return tuple(sorted(every, key=lambda memory: memory.updated_at, reverse=True))
 
-    @hops
+    @on_session_loop
     async def search(self, query: str, limit: int = DEFAULT_FOUND) -> tuple[Memory, ...]:
         """Find memories by their words, the best first; any text is a query."""
         return tuple(await self._kept().search(self.namespace, query, limit))
 
-    @hops
+    @on_session_loop
     async def add(self, content: str, tags: Iterable[str] = ()) -> Memory:
         """Remember something for good; what is remembered already is only moved to the top.
 
@@ -102,7 +102,7 @@ class AgentMemory:
             )
         )
 
-    @hops
+    @on_session_loop
     async def correct(self, memory_id: str, content: str) -> Memory:
         """Put other words in a memory's place; its tags stay. See `add` and `find` for errors."""
         memory = await self._find(memory_id)
@@ -111,7 +111,7 @@ class AgentMemory:
             msgspec.structs.replace(memory, content=content, source="manual")
         )
 
-    @hops
+    @on_session_loop
     async def forget(self, memory_id: str) -> Memory:
         """Delete a memory for good, and give back what it was. See `find` for errors."""
         memory = await self._find(memory_id)
@@ -120,7 +120,7 @@ class AgentMemory:
             self._session.recall.note(memory.memory_id, None)
         return memory
 
-    @hops
+    @on_session_loop
     async def find(self, memory_id: str) -> Memory:
         """Find a memory by its id or the beginning of it.
 

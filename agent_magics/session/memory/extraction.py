@@ -37,8 +37,8 @@ from agent_magics.core.messages import Value
 from agent_magics.core.ports import Clock, Ids, MemoryStorage, Provider
 from agent_magics.core.slots import Full, Slot, SlotConfig
 from agent_magics.core.text import clean_text, clean_value
-from agent_magics.session.request.side_request import Aside
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.request.side_request import SideRequest
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
 
 CHECKPOINT = "memory_checkpoint"
@@ -83,7 +83,7 @@ class Extraction:
     @property
     def last_seq(self) -> int:
         """The last seq that was read."""
-        told = self.recorder.mirror.metadata.get(CHECKPOINT, {}).get("last_seq")
+        told = self.recorder.loaded.metadata.get(CHECKPOINT, {}).get("last_seq")
         return told if isinstance(told, int) else 0
 
     def is_due(self, running: Mapping[str, str]) -> bool:
@@ -91,7 +91,7 @@ class Extraction:
 
         `running` maps the uids of slots to turns that go on.
         """
-        turns = len(_turns_since(self.recorder.mirror, self.last_seq, running))
+        turns = len(_turns_since(self.recorder.loaded, self.last_seq, running))
         return turns - self.tried_at >= self.config.memory_checkpoint_interval
 
     def material(self, running: Mapping[str, str]) -> Material:
@@ -99,18 +99,18 @@ class Extraction:
 
         What several slots see stands with the one that said it.
         """
-        mirror, after = self.recorder.mirror, self.last_seq
-        bound = _bound(mirror, running)
+        loaded, after = self.recorder.loaded, self.last_seq
+        bound = _bound(loaded, running)
         stretches: list[Stretch] = []
         taken: set[int] = set()
-        for slot in mirror.living.values():
-            stretch = _stretch(mirror, slot, after, bound, taken)
+        for slot in loaded.living.values():
+            stretch = _stretch(loaded, slot, after, bound, taken)
             if stretch.messages:
                 stretches.append(stretch)
         return Material(
             stretches=tuple(stretches),
             last_seq=bound - 1,
-            turns=len(_turns_since(mirror, after, running)),
+            turns=len(_turns_since(loaded, after, running)),
         )
 
     async def run(
@@ -142,7 +142,7 @@ class Extraction:
         kept = await self._applied(extracted, told, source)
         _log.info(
             "extracted session=%s turns=%s omitted=%s unlisted=%s created=%s updated=%s deleted=%s",
-            self.recorder.mirror.row.session_id, material.turns, request.omitted,
+            self.recorder.loaded.row.session_id, material.turns, request.omitted,
             request.unlisted, kept.created, kept.updated, kept.deleted,
         )  # fmt: skip
         return kept
@@ -154,7 +154,7 @@ class Extraction:
         """
         value: dict[str, Any] = {
             "last_seq": last_seq,
-            "turn_index": _count(self.recorder.mirror),
+            "turn_index": _count(self.recorder.loaded),
             "is_on": is_on,
         }
         if kept is not None:
@@ -170,7 +170,7 @@ class Extraction:
         slot_uid: str | None,
         turn_id: str | None,
     ) -> Extracted:
-        answer = await self._aside.ask(
+        answer = await self._side_request.ask(
             request, provider, model, "memory", slot_uid=slot_uid, turn_id=turn_id
         )
         extracted = read_extraction(answer)
@@ -179,8 +179,8 @@ class Extraction:
         return extracted
 
     @property
-    def _aside(self) -> Aside:
-        return Aside(recorder=self.recorder, clock=self.clock, config=self.config)
+    def _side_request(self) -> SideRequest:
+        return SideRequest(recorder=self.recorder, clock=self.clock, config=self.config)
 
     async def _applied(self, extracted: Extracted, told: Sequence[Memory], source: str) -> Kept:
         """Do the operations on memories of this namespace; ids of others are unknown here."""
@@ -259,24 +259,24 @@ class Extraction:
         return "deleted"
 
 
-def _bound(mirror: Mirror, running: Mapping[str, str]) -> int:
+def _bound(loaded: LoadedSession, running: Mapping[str, str]) -> int:
     """Give the first seq that isn't to be read: of the oldest running turn, else after the head."""
     firsts = [
         span.first_seq
         for uid, turn_id in running.items()
-        for span in mirror.turns(mirror.slots[uid])[-1:]
+        for span in loaded.turns(loaded.slots[uid])[-1:]
         if span.turn_id == turn_id
     ]
-    head = mirror.events[-1].seq if mirror.events else 0
+    head = loaded.events[-1].seq if loaded.events else 0
     return min(firsts, default=head + 1)
 
 
-def _turns_since(mirror: Mirror, after: int, running: Mapping[str, str]) -> set[int]:
+def _turns_since(loaded: LoadedSession, after: int, running: Mapping[str, str]) -> set[int]:
     """Name the turns in view that began after a seq and before the oldest running one."""
-    bound = _bound(mirror, running)
+    bound = _bound(loaded, running)
     found: set[int] = set()
-    for slot in mirror.living.values():
-        for span in reversed(mirror.turns(slot)):
+    for slot in loaded.living.values():
+        for span in reversed(loaded.turns(slot)):
             if span.first_seq <= after:
                 break
             if span.first_seq < bound and span.turn_id is not None:
@@ -284,8 +284,8 @@ def _turns_since(mirror: Mirror, after: int, running: Mapping[str, str]) -> set[
     return found
 
 
-def _stretch(mirror: Mirror, slot: Slot, after: int, bound: int, taken: set[int]) -> Stretch:
-    view = mirror.view(slot)
+def _stretch(loaded: LoadedSession, slot: Slot, after: int, bound: int, taken: set[int]) -> Stretch:
+    view = loaded.view(slot)
     start = bisect_right(view.events, after, key=lambda event: event.seq)
     events = tuple(e for e in view.events[start:] if e.seq < bound and e.seq not in taken)
     taken.update(event.seq for event in events)
@@ -293,6 +293,6 @@ def _stretch(mirror: Mirror, slot: Slot, after: int, bound: int, taken: set[int]
     return Stretch(slot_id=slot.slot_id, messages=messages.messages)
 
 
-def _count(mirror: Mirror) -> int:
+def _count(loaded: LoadedSession) -> int:
     """Count the session's turns: the sum over its slots, each turn once (decision 8)."""
-    return len(_turns_since(mirror, 0, {}))
+    return len(_turns_since(loaded, 0, {}))

@@ -12,8 +12,8 @@ from agent_magics.session.memory.facts import SessionMemory
 from agent_magics.tools.schema import tool
 
 MEMORY_TOOL_NAMES = ("session_memory_set", "session_memory_get")
-Key = Annotated[str, msgspec.Meta(description="a short name, e.g. design_decision")]
-Value = Annotated[str, msgspec.Meta(description="the fact itself, at most 4,000 characters")]
+FactKey = Annotated[str, msgspec.Meta(description="a short name, e.g. design_decision")]
+FactText = Annotated[str, msgspec.Meta(description="the fact itself, at most 4,000 characters")]
 
 
 def memory_tools(memory: SessionMemory, slot_uid: str) -> Sequence[Tool]:
@@ -23,7 +23,7 @@ def memory_tools(memory: SessionMemory, slot_uid: str) -> Sequence[Tool]:
     """
 
     @tool
-    async def session_memory_set(key: Key, value: Value) -> str:
+    async def session_memory_set(key: FactKey, value: FactText) -> str:
         """Note a fact that all slots of this session should know: a decision, a path, a name.
 
         It stands in <session-context> of every next request. An existing key is overwritten.
@@ -32,7 +32,7 @@ def memory_tools(memory: SessionMemory, slot_uid: str) -> Sequence[Tool]:
         return f"noted {key}"
 
     @tool
-    async def session_memory_get(key: Key) -> str:
+    async def session_memory_get(key: FactKey) -> str:
         """Read one fact of this session by its key."""
         found = await memory.get(key)
         if found is not None:

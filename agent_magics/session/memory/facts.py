@@ -12,7 +12,7 @@ from agent_magics.core.keys import holds_secret
 from agent_magics.core.text import clean_text
 from agent_magics.session.state.loaded import is_static
 from agent_magics.session.state.recorder import Recorder
-from agent_magics.threads.loop import hops
+from agent_magics.threads.loop import on_session_loop
 
 SUMMARY_KEY = "conversation_summary"
 MAX_VALUE_CHARACTERS = 4_000
@@ -36,7 +36,7 @@ class SessionMemory:
         """
         await self.write(key, value)
 
-    @hops
+    @on_session_loop
     async def write(self, key: str, value: str, *, slot_uid: str | None = None) -> None:
         """Write a fact as from a slot (None: the current one); see `set`."""
         self._check_open()
@@ -53,7 +53,7 @@ class SessionMemory:
                 f'The value of "{key}" looks like a key or a password, and facts stand in every'
                 " request; it is not kept."
             )
-        wanted = {**self._recorder.mirror.memory, key: value}
+        wanted = {**self._recorder.loaded.memory, key: value}
         tokens = count_text(render_session_context(wanted))
         if tokens > MAX_SNAPSHOT_TOKENS:
             raise InputValidation(
@@ -61,20 +61,20 @@ class SessionMemory:
                 f" {MAX_SNAPSHOT_TOKENS:,} are allowed. Delete or shorten one of:"
                 f" {_heaviest(wanted)}."
             )
-        slot = self._recorder.mirror.slots[slot_uid or self._recorder.mirror.current_uid]
+        slot = self._recorder.loaded.slots[slot_uid or self._recorder.loaded.current_uid]
         origin = None if is_static(slot) else slot.uid
         await self._recorder.append([MemorySet(key=key, value=value)], slot_uid=origin)
 
-    @hops
+    @on_session_loop
     async def get(self, key: str) -> str | None:
         """Read a fact; None where there is none."""
-        return self._recorder.mirror.memory.get(key)
+        return self._recorder.loaded.memory.get(key)
 
-    @hops
+    @on_session_loop
     async def delete(self, key: str) -> bool:
         """Delete a fact; tell whether there was one."""
         self._check_open()
-        if key not in self._recorder.mirror.memory:
+        if key not in self._recorder.loaded.memory:
             return False
         await self._recorder.append([MemorySet(key=key, value=None)], slot_uid=None)
         return True
@@ -82,17 +82,17 @@ class SessionMemory:
     @property
     def keys(self) -> tuple[str, ...]:
         """Name all facts, sorted; may be read from any thread."""
-        return tuple(sorted(self._recorder.mirror.memory))
+        return tuple(sorted(self._recorder.loaded.memory))
 
-    @hops
+    @on_session_loop
     async def items(self) -> dict[str, str]:
         """Give all facts, sorted by key."""
-        return dict(sorted(self._recorder.mirror.memory.items()))
+        return dict(sorted(self._recorder.loaded.memory.items()))
 
-    @hops
+    @on_session_loop
     async def snapshot(self) -> str:
         """Render `<session-context>` as it stands in every slot's next request (B2, D 3)."""
-        return render_session_context(self._recorder.mirror.memory)
+        return render_session_context(self._recorder.loaded.memory)
 
 
 def _checked_key(key: str) -> str:

@@ -25,7 +25,7 @@ from agent_magics.core.turns import (
 )
 from agent_magics.session.memory.extraction import CHECKPOINT, Extraction, Kept, Material
 from agent_magics.session.memory.recall import Recall, section_of
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.state.running_turn import RunningTurn, Stopped
 
@@ -39,7 +39,7 @@ Section = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class TurnMoment:
     """A turn, as far as memories are concerned.
 
     `others` tells which turns run in other slots, by slot uid; `find_writer` finds the model that
@@ -67,7 +67,7 @@ class Remembering:
         ids: Ids,
     ) -> None:
         self._config = config
-        self._mirror: Mirror = recorder.mirror
+        self._loaded: LoadedSession = recorder.loaded
         self._has_begun = False
         self._is_extracting = False
         self._late_warnings: list[str] = []
@@ -97,7 +97,7 @@ class Remembering:
         found = await self.extraction.storage.list_by_namespace(self.namespace)
         return tuple(sorted(found, key=lambda memory: memory.updated_at, reverse=True))
 
-    async def before_turn(self, prompt: str, moment: Moment) -> list[Section]:
+    async def before_turn(self, prompt: str, moment: TurnMoment) -> list[Section]:
         """Read what an earlier close left, then find what a prompt's words call up.
 
         Gives a section for the turn's reference block, where something was found.
@@ -111,7 +111,7 @@ class Remembering:
             await self._begin(moment)
         return await self._find(prompt, moment)
 
-    async def after_turn(self, moment: Moment) -> None:
+    async def after_turn(self, moment: TurnMoment) -> None:
         """Extract, where enough turns have passed (decision 45)."""
         if not self._config.memory_extraction or self._is_extracting:
             return
@@ -135,13 +135,13 @@ class Remembering:
 
     @property
     def _own_source(self) -> str:
-        return f"session:{self._mirror.row.session_id}"
+        return f"session:{self._loaded.row.session_id}"
 
     def _bound_namespace(self) -> str:
-        told = self._mirror.metadata.get(NAMESPACE, {}).get("namespace")
+        told = self._loaded.metadata.get(NAMESPACE, {}).get("namespace")
         if isinstance(told, str) and told.strip():
             return told
-        _log.warning("session %s names no memory namespace", self._mirror.row.session_id)
+        _log.warning("session %s names no memory namespace", self._loaded.row.session_id)
         self._late_warnings.append(
             "This session's ledger names no namespace of memories; the configured one,"
             f' "{self._config.memory_namespace}", is used.'
@@ -150,7 +150,7 @@ class Remembering:
 
     def _was_on(self) -> bool:
         """Tell whether the session was being read when it was last open."""
-        metadata = self._mirror.metadata
+        metadata = self._loaded.metadata
         at_start = metadata.get(NAMESPACE, {}).get("extraction", False)
         return bool(metadata.get(CHECKPOINT, {}).get("is_on", at_start))
 
@@ -162,7 +162,7 @@ class Remembering:
             _log.warning("memories could not be read: %s", _code_of(error))
             warn(f"Memories can't be read now: {_sentence(error)}")
 
-    async def _find(self, prompt: str, moment: Moment) -> list[Section]:
+    async def _find(self, prompt: str, moment: TurnMoment) -> list[Section]:
         try:
             async with asyncio.timeout(RECALL_PATIENCE_S):
                 found = await self.recall.find(prompt)
@@ -172,7 +172,7 @@ class Remembering:
             return []
         return [section_of(found)] if found else []
 
-    async def _begin(self, moment: Moment) -> None:
+    async def _begin(self, moment: TurnMoment) -> None:
         """Read what was left; what was said while extraction was off is not read later."""
         is_on, was_on = self._config.memory_extraction, self._was_on()
         material = self.extraction.material(moment.others())
@@ -184,7 +184,7 @@ class Remembering:
             moment.warn(f"The last close left {turns} unread; one request remembers them now.")
             await self._extract(material, moment, self._own_source)
 
-    async def _extract(self, material: Material, moment: Moment, source: str) -> None:
+    async def _extract(self, material: Material, moment: TurnMoment, source: str) -> None:
         if not material.stretches:
             return
         self._is_extracting = True
@@ -213,7 +213,7 @@ class Remembering:
             )
 
     async def _move_checkpoint(
-        self, last_seq: int, moment: Moment, *, is_on: bool, kept: Kept | None = None
+        self, last_seq: int, moment: TurnMoment, *, is_on: bool, kept: Kept | None = None
     ) -> None:
         """Write the checkpoint; without it the turn goes on, and the next one reads again."""
         try:
@@ -229,7 +229,7 @@ class TurnMemories:
 
     turn: RunningTurn
     remembering: Remembering | None
-    moment: Moment
+    moment: TurnMoment
 
     async def sections(self, given: UserInput) -> list[Section]:
         """Give what the words of the prompt call up; images and files aren't searched by."""
@@ -259,7 +259,7 @@ def bound_namespace(config: AgentConfig, *, is_kept: bool) -> dict[str, object]:
     }
 
 
-def _tell_storage(moment: Moment, text: str) -> None:
+def _tell_storage(moment: TurnMoment, text: str) -> None:
     moment.warn(text)
     moment.emit(ErrorNoted(code=StorageError.code, message=text))
 

@@ -21,7 +21,7 @@ from agent_magics.core.ports import Answerer, Clock
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import ReasoningChunk, RetryScheduled, TextChunk, TurnNotice
 from agent_magics.session.request.image_support import check_sight
-from agent_magics.session.request.incoming_answer import Answer
+from agent_magics.session.request.incoming_answer import IncomingAnswer
 from agent_magics.session.request.sending import ask
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.state.running_turn import RunningTurn, Stopped
@@ -30,7 +30,7 @@ _DRAFT_EVERY_S = 1.0
 
 
 @dataclass(kw_only=True)
-class Listening:
+class AnswerReader:
     """Listens to the answers of one turn; `tool_names` are those of its calls so far."""
 
     turn: RunningTurn
@@ -40,7 +40,9 @@ class Listening:
     tool_names: list[str] = field(default_factory=list)
     _drafted_s: float = 0.0
 
-    async def take_in(self, answer: Answer, answerer: Answerer, request: ChatRequest) -> None:
+    async def take_in(
+        self, answer: IncomingAnswer, answerer: Answerer, request: ChatRequest
+    ) -> None:
         """Ask `answerer`, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
         self.turn.said.clear()
         self._drafted_s = 0.0
@@ -89,7 +91,7 @@ class Listening:
             raw=call.raw,
         )
 
-    def _note_retry(self, answer: Answer, event: Retrying) -> None:
+    def _note_retry(self, answer: IncomingAnswer, event: Retrying) -> None:
         answer.note_retry(event, self.clock.monotonic())
         self.turn.emit(
             RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)

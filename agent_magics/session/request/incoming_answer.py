@@ -24,7 +24,7 @@ from agent_magics.core.text import clean_text
 
 
 @dataclass(kw_only=True)
-class Answer:
+class IncomingAnswer:
     """What has come of one answer so far."""
 
     began_s: float
@@ -174,7 +174,7 @@ def called(call: ToolCall) -> ToolCalled:
     )
 
 
-def with_estimate(usage: Usage, answer: Answer, recorded: Sequence[NewEvent] = ()) -> Usage:
+def with_estimate(usage: Usage, answer: IncomingAnswer, recorded: Sequence[NewEvent] = ()) -> Usage:
     """Note what an answer weighs by our own count, where its server didn't count it."""
     if usage.output_tokens is not None:
         return usage
@@ -183,7 +183,7 @@ def with_estimate(usage: Usage, answer: Answer, recorded: Sequence[NewEvent] = (
     )
 
 
-def estimated_output(answer: Answer, recorded: Sequence[NewEvent] = ()) -> int:
+def estimated_output(answer: IncomingAnswer, recorded: Sequence[NewEvent] = ()) -> int:
     """Weigh all that a model wrote: text, reasoning and calls.
 
     The texts of `recorded` events, which are made of the answer, were counted with them. At least

@@ -32,13 +32,13 @@ from agent_magics.core.ports import Tool
 from agent_magics.core.slots import Checkpoint, Slot, Static
 from agent_magics.session.parts import ToolSource
 from agent_magics.session.request.image_support import as_seen_by, has_image, word_tokens
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.references import References
 
-Described = tuple[str, str]
+Description = tuple[str, str]
 
 
-class Draught(Value):
+class PreparedRequest(Value):
     """A request that could be sent now, and its size by part."""
 
     request: ChatRequest
@@ -52,22 +52,22 @@ class Draught(Value):
 
 
 class RequestBuilder:
-    """Makes requests from a session's mirror and the agent's settings."""
+    """Makes requests from a loaded session and the agent's settings."""
 
     def __init__(
         self,
-        mirror: Mirror,
+        loaded: LoadedSession,
         config: AgentConfig,
         tools: ToolSource,
         own_tools: Callable[[Slot], Sequence[Tool]] = lambda _: (),
         *,
         references: References | None = None,
-        skills: Sequence[Described] = (),
-        plugins: Sequence[Described] = (),
+        skills: Sequence[Description] = (),
+        plugins: Sequence[Description] = (),
         memories: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         """Keep what requests are made of; `skills` and `plugins` are what the prompt lists."""
-        self._mirror = mirror
+        self._loaded = loaded
         self._references = references or References()
         self._skills = tuple(skills)
         self._plugins = tuple(plugins)
@@ -97,12 +97,12 @@ class RequestBuilder:
         checkpoint: Checkpoint | None = None,
         override: str | None = None,
         tools: Sequence[Tool] | None = None,
-    ) -> Draught:
+    ) -> PreparedRequest:
         """Make the slot's next request.
 
         `checkpoint` stands in for the active one, `tools` for those that the slot has now.
         """
-        active = checkpoint or self._mirror.checkpoint_of(slot)
+        active = checkpoint or self._loaded.checkpoint_of(slot)
         limits = self.limits(slot, model)
         projected = self._project(slot, model, running_turn, active)
         seen = as_seen_by(model, projected, is_asking=running_turn is not None)
@@ -123,9 +123,9 @@ class RequestBuilder:
         weights = self._weights(slot, system, definitions, projection, running_turn)
         weights["dynamic"] = count_message(reference) if reference else 0
         info = self._info(slot, model, limits, weights, digest_of(request))
-        in_use = bounds_of(self._mirror.view(slot), active, slot.focus_seq).checkpoint
+        in_use = bounds_of(self._loaded.view(slot), active, slot.focus_seq).checkpoint
         about = self._about(slot, in_use)
-        return Draught(
+        return PreparedRequest(
             request=request,
             projection=projection,
             info=msgspec.structs.replace(info, clipped_results=clipped, **about),
@@ -139,9 +139,9 @@ class RequestBuilder:
     def fates(self, slot: Slot) -> dict[int, str]:
         """Tell of every spoken seq of a slot's lineage what becomes of it (invariant 1)."""
         return project(
-            self._mirror.view(slot),
+            self._loaded.view(slot),
             mode=slot.config.mode,
-            checkpoint=self._mirror.checkpoint_of(slot),
+            checkpoint=self._loaded.checkpoint_of(slot),
             focus_seq=slot.focus_seq,
         ).fates
 
@@ -162,7 +162,7 @@ class RequestBuilder:
     def _stored(self, slot: Slot, projection: Projection) -> dict[int, int]:
         """Give the stored tokens of what the request has of the log, by seq."""
         first = min((m.seq for m in projection.messages if m.seq is not None), default=0)
-        events = self._mirror.view(slot).events
+        events = self._loaded.view(slot).events
         stored: dict[int, int] = {}
         for event in reversed(events):
             if event.seq < first:
@@ -177,7 +177,7 @@ class RequestBuilder:
             messages = repair(slot.config.source.messages)
             return Projection(messages=messages, history_tokens=sum(map(count_message, messages)))
         return project(
-            self._mirror.view(slot),
+            self._loaded.view(slot),
             mode=slot.config.mode,
             checkpoint=active,
             focus_seq=slot.focus_seq,
@@ -196,7 +196,7 @@ class RequestBuilder:
             skills=self._skills,
             plugins=self._plugins,
             memories=self._memories(),
-            session_context=dict(self._mirror.memory),
+            session_context=dict(self._loaded.memory),
             environment=self._config.environment_context,
         )
 
@@ -208,7 +208,7 @@ class RequestBuilder:
         projection: Projection,
         running_turn: str | None,
     ) -> dict[str, int]:
-        facts = count_text(render_session_context(self._mirror.memory))
+        facts = count_text(render_session_context(self._loaded.memory))
         facts += count_text(render_memories(self._memories()))
         listed = count_text(render_skills(self._skills))
         asked, called, media = self._asked(slot, running_turn, projection)
@@ -250,7 +250,7 @@ class RequestBuilder:
         """Give the events of the running turn, the newest first."""
         if running_turn is None:
             return
-        for event in reversed(self._mirror.view(slot).events):
+        for event in reversed(self._loaded.view(slot).events):
             if event.turn_id != running_turn:
                 return
             yield event
@@ -290,10 +290,10 @@ class RequestBuilder:
         weights: dict[str, int],
         digest: str,
     ) -> ContextInfo:
-        gauge = self._mirror.gauge_of(slot)
-        factor = gauge.factor(model.spec)
+        calibration = self._loaded.calibration_of(slot)
+        factor = calibration.factor(model.spec)
         parts = {name: math.ceil(tokens * factor) for name, tokens in weights.items()}
-        measured = gauge.measured(model.spec, digest)
+        measured = calibration.measured(model.spec, digest)
         used = sum(parts.values()) if measured is None else measured
         return ContextInfo(
             slot_id=slot.slot_id,
@@ -305,14 +305,14 @@ class RequestBuilder:
             source="estimated" if measured is None else "measured",
             factor=factor,
             estimate=sum(weights.values()),
-            last_measured=gauge.last_measured(model.spec),
+            last_measured=calibration.last_measured(model.spec),
             shares=shares_used(parts, shares_for(slot.config, limits)),
         )
 
     def _about(self, slot: Slot, active: Checkpoint | None) -> dict[str, Any]:
         if active is None:
             return {}
-        turns = self._mirror.turns(slot)
+        turns = self._loaded.turns(slot)
         return {
             "checkpoint_id": active.checkpoint_id,
             "tokens_before": active.tokens_before,

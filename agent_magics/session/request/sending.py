@@ -36,7 +36,7 @@ from agent_magics.core.ports import Answerer, Clock, Provider
 from agent_magics.core.redact import redact
 from agent_magics.core.streams import closing
 from agent_magics.core.text import clean_value
-from agent_magics.session.request.incoming_answer import Answer
+from agent_magics.session.request.incoming_answer import IncomingAnswer
 
 _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
@@ -62,7 +62,9 @@ async def ask(provider: Answerer, request: ChatRequest) -> AsyncGenerator[ChatEv
     raise StreamInterrupted("The model's answer ended before it was complete.")
 
 
-async def collect(answer: Answer, provider: Answerer, request: ChatRequest, clock: Clock) -> None:
+async def collect(
+    answer: IncomingAnswer, provider: Answerer, request: ChatRequest, clock: Clock
+) -> None:
     """Fill `answer` with all that a provider says to a request that nobody watches."""
     try:
         async with aclosing(ask(provider, request)) as events:
@@ -73,7 +75,7 @@ async def collect(answer: Answer, provider: Answerer, request: ChatRequest, cloc
         raise
 
 
-def _take(answer: Answer, event: ChatEvent, clock: Clock) -> None:
+def _take(answer: IncomingAnswer, event: ChatEvent, clock: Clock) -> None:
     match event:
         case TextDelta(text=text):
             answer.text.append(text)

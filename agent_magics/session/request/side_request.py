@@ -12,15 +12,15 @@ from agent_magics.core.errors import AgentError, ProviderError, said_by
 from agent_magics.core.events import Purpose
 from agent_magics.core.ports import Clock, Provider
 from agent_magics.core.redact import redact
-from agent_magics.session.request.incoming_answer import Answer, with_estimate
+from agent_magics.session.request.incoming_answer import IncomingAnswer, with_estimate
 from agent_magics.session.request.request_builder import digest_of
 from agent_magics.session.request.sending import collect
-from agent_magics.session.request.turn_spending import Tally
+from agent_magics.session.request.turn_spending import TurnSpending
 from agent_magics.session.state.recorder import Recorder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aside:
+class SideRequest:
     """Asks once, and records what it cost under the request's purpose (decision 42)."""
 
     recorder: Recorder
@@ -42,13 +42,13 @@ class Aside:
         Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
         failed in whatever way, was cut short, or called a tool instead of answering.
         """
-        tally = Tally(
+        spending = TurnSpending(
             config=self.config,
-            session=lambda: self.recorder.mirror.spent,
+            session=lambda: self.recorder.loaded.spent,
             is_free=self.recorder.is_free(model.provider, model.name),
         )
-        answerer = tally.admitted(provider, request)
-        answer = Answer(
+        answerer = spending.admitted(provider, request)
+        answer = IncomingAnswer(
             began_s=self.clock.monotonic(),
             estimated_tokens=sum(map(count_message, request.messages)),
             digest=digest_of(request),

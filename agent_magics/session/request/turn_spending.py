@@ -13,11 +13,11 @@ from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import Spent
 from agent_magics.core.ports import Answerer, Provider, Replaying
 from agent_magics.core.redact import shown_model
-from agent_magics.session.request.incoming_answer import Answer
+from agent_magics.session.request.incoming_answer import IncomingAnswer
 
 
 @dataclass(kw_only=True)
-class Tally:
+class TurnSpending:
     """Adds up the requests of one turn; `session` tells what the session has spent by now.
 
     `is_free`: the model is known to cost nothing, so no limit in money holds it.
@@ -42,7 +42,7 @@ class Tally:
         is_replay = self.spent.replayed > 0 and not self.was_asked
         return self.replayed_ms / 1000 if is_replay else measured_s
 
-    def add(self, answer: Answer, events: Iterable[LedgerEvent]) -> None:
+    def add(self, answer: IncomingAnswer, events: Iterable[LedgerEvent]) -> None:
         """Take in a request whose end was recorded in `events`."""
         replayed_ms = answer.done.replayed_ms if answer.done else None
         if replayed_ms is None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from agent_magics.core.events import LedgerEvent, Origin, UserMessage
 from agent_magics.core.slots import Slot
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 
-def slot_of_cell(mirror: Mirror, origin: Origin) -> str | None:
+def slot_of_cell(loaded: LoadedSession, origin: Origin) -> str | None:
     """Name the living slot that has the newest turn in view that the cell made.
 
     A cell without an id is known by its source alone, and only a slot's last turn is its own.
     """
     found: tuple[LedgerEvent, Slot] | None = None
-    for slot in mirror.living.values():
-        for event in reversed(mirror.view(slot).events):
+    for slot in loaded.living.values():
+        for event in reversed(loaded.view(slot).events):
             if event.slot_uid != slot.uid:
                 break
             if not _is_from(event, origin):
@@ -22,7 +22,7 @@ def slot_of_cell(mirror: Mirror, origin: Origin) -> str | None:
             if found is None or event.seq > found[0].seq:
                 found = (event, slot)
             break
-    if found is None or (origin.cell_id is None and not _is_last(mirror, *found)):
+    if found is None or (origin.cell_id is None and not _is_last(loaded, *found)):
         return None
     return found[1].slot_id
 
@@ -37,5 +37,5 @@ def _is_from(event: LedgerEvent, origin: Origin) -> bool:
             return False
 
 
-def _is_last(mirror: Mirror, event: LedgerEvent, slot: Slot) -> bool:
-    return all(span.first_seq <= event.seq for span in mirror.turns(slot))
+def _is_last(loaded: LoadedSession, event: LedgerEvent, slot: Slot) -> bool:
+    return all(span.first_seq <= event.seq for span in loaded.turns(slot))

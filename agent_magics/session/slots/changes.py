@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_magics.context.projection import project
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.errors import (
     InputValidation,
     SlotAlreadyExists,
@@ -33,20 +33,22 @@ from agent_magics.core.slots import (
 )
 from agent_magics.session.slots.checkpoint_choice import CheckpointChoice
 from agent_magics.session.slots.summary_overrides import override_after
-from agent_magics.session.state.loaded import Mirror, is_static
+from agent_magics.session.state.loaded import LoadedSession, is_static
 
 MakeEvent = Callable[..., NewEvent]
 
 
 class SlotChanges:
-    """Makes changes from the mirror as it stands; the recorder commits them."""
+    """Makes changes from the loaded session as it stands; the recorder commits them."""
 
-    def __init__(self, mirror: Mirror, make_event: MakeEvent, clock: Clock, ids: Ids) -> None:
-        self._mirror = mirror
+    def __init__(
+        self, loaded: LoadedSession, make_event: MakeEvent, clock: Clock, ids: Ids
+    ) -> None:
+        self._loaded = loaded
         self._make_event = make_event
         self._clock = clock
         self._ids = ids
-        self._choice = CheckpointChoice(mirror)
+        self._choice = CheckpointChoice(loaded)
 
     def create(
         self, slot_id: str, config: SlotConfig, *, replace: bool, origin: Origin | None
@@ -105,24 +107,24 @@ class SlotChanges:
         """Mark a slot deleted; where it is the current one, `default` becomes current (S7)."""
         if slot.slot_id == DEFAULT_SLOT:
             raise SlotProtected(slot.slot_id, "it is the session's anchor")
-        if len(self._mirror.living) <= 1:
+        if len(self._loaded.living) <= 1:
             raise SlotProtected(slot.slot_id, "it is the last one")
         gone = msgspec.structs.replace(slot, deleted=True)
         event = self._make_event(
             SlotChanged(action="deleted", slot_id=slot.slot_id), slot_uid=slot.uid
         )
-        is_current = slot.uid == self._mirror.current_uid
-        anchor = self._mirror.living[DEFAULT_SLOT].uid
+        is_current = slot.uid == self._loaded.current_uid
+        anchor = self._loaded.living[DEFAULT_SLOT].uid
         return Change(
             events=(event,), slots=(gone,), current_slot_uid=anchor if is_current else None
         )
 
     def restore(self, slot_uid: str) -> Change:
         """Take a delete back: the slot is there as it was, under its name if that is free."""
-        slot = self._mirror.slots.get(slot_uid)
+        slot = self._loaded.slots.get(slot_uid)
         if slot is None or not slot.deleted:
             raise InputValidation(f"{slot_uid!r} is no deleted slot of this session.")
-        if slot.slot_id in self._mirror.living:
+        if slot.slot_id in self._loaded.living:
             raise SlotAlreadyExists(slot.slot_id)
         restored = msgspec.structs.replace(slot, deleted=False)
         event = SlotChanged(action="restored", slot_id=slot.slot_id, config=slot.config)
@@ -148,7 +150,7 @@ class SlotChanges:
         if slot.slot_id == DEFAULT_SLOT:
             raise SlotProtected(slot.slot_id, "it is the session's anchor", deed="renamed")
         check_slot_id(new_id)
-        if new_id in self._mirror.living:
+        if new_id in self._loaded.living:
             raise SlotAlreadyExists(new_id)
         renamed = msgspec.structs.replace(slot, slot_id=new_id)
         event = SlotChanged(action="renamed", slot_id=new_id, previous_id=slot.slot_id)
@@ -157,7 +159,7 @@ class SlotChanges:
     def rewind(self, slot: Slot, to_seq: int, undoes: int | None) -> Change:
         """Take everything after `to_seq` out of the slot's view (D 25)."""
         rewind = Rewind(to_seq=to_seq, undoes=undoes, left_checkpoint_id=slot.checkpoint_id)
-        undone = self._mirror.undoable(slot, undoes)
+        undone = self._loaded.undoable(slot, undoes)
         view = self._choice.view_after(slot, rewind)
         if undone is None:
             kept = self._choice.after_rewind(slot, to_seq)
@@ -167,7 +169,7 @@ class SlotChanges:
 
     def clear(self, slot: Slot) -> Change:
         """Take everything out of the slot's view."""
-        nothing = View(slot_uid=slot.uid, events=())
+        nothing = SlotHistory(slot_uid=slot.uid, events=())
         cleared = Clear(left_checkpoint_id=slot.checkpoint_id)
         return self._view_change(slot, cleared, None, nothing)
 
@@ -178,13 +180,17 @@ class SlotChanges:
         return self._view_change(slot, Metadata(key="context_compaction", value=undone), parent)
 
     def _view_change(
-        self, slot: Slot, payload: Payload, checkpoint_id: str | None, view: View | None = None
+        self,
+        slot: Slot,
+        payload: Payload,
+        checkpoint_id: str | None,
+        view: SlotHistory | None = None,
     ) -> Change:
         """Write what changes a view; `view` is what it becomes where events come or go."""
         events = [self._make_event(payload, slot_uid=slot.uid)]
         turn_id = None
         if view is not None:
-            slot, turn_id = override_after(self._mirror, slot, view)
+            slot, turn_id = override_after(self._loaded, slot, view)
         if turn_id is not None:
             told = SlotChanged(action="configured", slot_id=slot.slot_id, config=slot.config)
             events.append(self._make_event(told, slot_uid=slot.uid, turn_id=turn_id))
@@ -201,7 +207,7 @@ class SlotChanges:
         self, slot_id: str, *, replace: bool, origin: Origin | None
     ) -> tuple[tuple[Slot, ...], list[NewEvent]]:
         check_slot_id(slot_id)
-        existing = self._mirror.living.get(slot_id)
+        existing = self._loaded.living.get(slot_id)
         if existing is None:
             return (), []
         if not replace:
@@ -214,7 +220,7 @@ class SlotChanges:
 
     def _current(self, removed: tuple[Slot, ...], slot: Slot) -> dict[str, Any]:
         """A slot that takes the place of the current one is current."""
-        if any(gone.uid == self._mirror.current_uid for gone in removed):
+        if any(gone.uid == self._loaded.current_uid for gone in removed):
             return {"current_slot_uid": slot.uid}
         return {}
 
@@ -240,14 +246,14 @@ class SlotChanges:
         """Find the first inherited seq of a focused derive; nothing before it is ever seen."""
         if strategy.kept is None:
             return parent.focus_seq
-        view = self._mirror.view(parent)
+        view = self._loaded.view(parent)
         events = tuple(event for event in view.events if event.seq <= fork_seq)
         inherited = msgspec.structs.replace(view, events=events)
         spoken_only = msgspec.structs.replace(strategy.kept, keep_system=False)
         kept = project(
             inherited,
             mode=spoken_only,
-            checkpoint=self._mirror.checkpoint_of(parent),
+            checkpoint=self._loaded.checkpoint_of(parent),
             focus_seq=parent.focus_seq,
         )
         seqs = [message.seq for message in kept.messages if message.seq is not None]

@@ -12,38 +12,38 @@ from operator import attrgetter
 
 import msgspec
 
-from agent_magics.context.view import View, view_of
+from agent_magics.context.view import SlotHistory, view_of
 from agent_magics.core.events import Clear, LedgerEvent, Metadata, Rewind
 from agent_magics.core.slots import Checkpoint, Slot
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 COMPACTED = "context_compaction"
 _seq = attrgetter("seq")
 
 
 class CheckpointChoice:
-    """Chooses by the mirror as it stands; each answer is the id of a checkpoint, or None."""
+    """Chooses by what is loaded now; each answer is the id of a checkpoint, or None."""
 
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
+    def __init__(self, loaded: LoadedSession) -> None:
+        self._loaded = loaded
 
     def after_rewind(self, slot: Slot, to_seq: int) -> str | None:
         """Choose for a slot whose events after `to_seq` leave the view."""
         return _id_of(self._before(slot, to_seq))
 
-    def after_undo(self, undone: Rewind | Clear, view: View) -> str | None:
+    def after_undo(self, undone: Rewind | Clear, view: SlotHistory) -> str | None:
         """Choose for a slot whose view an undo makes: what it had before, if that is true."""
-        found = self._mirror.checkpoints.get(undone.left_checkpoint_id or "")
+        found = self._loaded.checkpoints.get(undone.left_checkpoint_id or "")
         return _id_of(self._true_of(view, found))
 
-    def view_after(self, slot: Slot, rewind: Rewind) -> View:
+    def view_after(self, slot: Slot, rewind: Rewind) -> SlotHistory:
         """Foresee what a slot sees once `rewind` is written."""
         by_slot = self._by_slot()
-        head = self._mirror.events[-1].seq
+        head = self._loaded.events[-1].seq
         by_slot[slot.uid].append(
             LedgerEvent(seq=head + 1, payload=rewind, created_at=slot.created_at, slot_uid=slot.uid)
         )
-        return view_of(slot.uid, self._mirror.slots, by_slot)
+        return view_of(slot.uid, self._loaded.slots, by_slot)
 
     def for_child(self, parent: Slot, child: Slot) -> str | None:
         """Choose for a slot derived now; a focused one has none: its focus hides what it tells."""
@@ -56,12 +56,12 @@ class CheckpointChoice:
 
     def _before(self, slot: Slot, seq: int) -> Checkpoint | None:
         """Find the newest checkpoint whose boundary isn't after a seq."""
-        found = self._mirror.checkpoint_of(slot)
+        found = self._loaded.checkpoint_of(slot)
         while found is not None and found.first_retained_seq > seq:
             found = self._parent(found)
         return found
 
-    def _true_of(self, view: View, found: Checkpoint | None) -> Checkpoint | None:
+    def _true_of(self, view: SlotHistory, found: Checkpoint | None) -> Checkpoint | None:
         """Find the newest of a checkpoint and those before it that is true of a view."""
         while found is not None and _behind(view, found) != self._told(found):
             found = self._parent(found)
@@ -79,15 +79,15 @@ class CheckpointChoice:
                     pass
         return None
 
-    def _view_at(self, uid: str, seq: int) -> View:
+    def _view_at(self, uid: str, seq: int) -> SlotHistory:
         """Give what a slot saw once event `seq` was written: what a child made then sees."""
-        slots = self._mirror.slots
+        slots = self._loaded.slots
         child = msgspec.structs.replace(slots[uid], uid="", parent_uid=uid, fork_seq=seq)
         return view_of("", {**slots, "": child}, self._by_slot())
 
     def _has_changed_since(self, seq: int) -> bool:
         """Tell whether a rewind or clear came after a seq."""
-        for event in reversed(self._mirror.events):
+        for event in reversed(self._loaded.events):
             if event.seq <= seq:
                 break
             if isinstance(event.payload, Rewind | Clear):
@@ -96,16 +96,16 @@ class CheckpointChoice:
 
     def _by_slot(self) -> defaultdict[str, list[LedgerEvent]]:
         by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
-        for event in self._mirror.events:
+        for event in self._loaded.events:
             if event.slot_uid is not None:
                 by_slot[event.slot_uid].append(event)
         return by_slot
 
     def _parent(self, checkpoint: Checkpoint) -> Checkpoint | None:
-        return self._mirror.checkpoints.get(checkpoint.parent_checkpoint_id or "")
+        return self._loaded.checkpoints.get(checkpoint.parent_checkpoint_id or "")
 
 
-def _behind(view: View, checkpoint: Checkpoint) -> tuple[int, ...]:
+def _behind(view: SlotHistory, checkpoint: Checkpoint) -> tuple[int, ...]:
     at = bisect_left(view.events, checkpoint.first_retained_seq, key=_seq)
     return tuple(event.seq for event in view.events[:at])
 

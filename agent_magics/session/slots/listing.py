@@ -1,4 +1,4 @@
-"""The list of slots as people see it, computed from the mirror (S8, decision 26)."""
+"""The list of slots as people see it, computed from the loaded session (S8, decision 26)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from agent_magics.context.projection import project
 from agent_magics.context.tokens import count_message
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.events import AssistantMessage, Imported, UserMessage
 from agent_magics.core.slots import Derived, Slot, SlotMeta, Static
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 _COUNTED = (UserMessage, AssistantMessage, Imported)
 
@@ -18,35 +18,35 @@ _COUNTED = (UserMessage, AssistantMessage, Imported)
 class Listing:
     """Describes slots; one in which nothing happened since is not counted again."""
 
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
+    def __init__(self, loaded: LoadedSession) -> None:
+        self._loaded = loaded
         self._kept: dict[str, tuple[_Facts, SlotMeta]] = {}
 
     def metas(self, running: Mapping[str, str]) -> tuple[SlotMeta, ...]:
         """Describe every living slot; `running` maps slot uids to their running turn ids."""
-        living = self._mirror.living.values()
+        living = self._loaded.living.values()
         self._kept = {slot.uid: self._described(slot, running.get(slot.uid)) for slot in living}
         return tuple(meta for _, meta in self._kept.values())
 
     def _described(self, slot: Slot, running: str | None) -> tuple[_Facts, SlotMeta]:
-        mirror = self._mirror
-        parent = mirror.slots.get(slot.parent_uid) if slot.parent_uid else None
+        loaded = self._loaded
+        parent = loaded.slots.get(slot.parent_uid) if slot.parent_uid else None
         now = _Facts(
-            view=mirror.view(slot),
+            view=loaded.view(slot),
             slot=slot,
             parent=parent.slot_id if parent else None,
             running=running,
-            is_current=slot.uid == mirror.current_uid,
+            is_current=slot.uid == loaded.current_uid,
         )
         kept = self._kept.get(slot.uid)
-        return kept if kept and kept[0].are(now) else (now, _meta(mirror, now))
+        return kept if kept and kept[0].are(now) else (now, _meta(loaded, now))
 
 
 @dataclass(frozen=True)
 class _Facts:
     """What a description is made of; views and slots are never changed, only replaced."""
 
-    view: View
+    view: SlotHistory
     slot: Slot
     parent: str | None
     running: str | None
@@ -61,9 +61,9 @@ class _Facts:
         )
 
 
-def _meta(mirror: Mirror, facts: _Facts) -> SlotMeta:
+def _meta(loaded: LoadedSession, facts: _Facts) -> SlotMeta:
     slot, parent = facts.slot, facts.parent
-    spans = mirror.turns(slot, facts.running)
+    spans = loaded.turns(slot, facts.running)
     inherited = sum(span.last_seq <= slot.fork_seq for span in spans) if parent else 0
     return SlotMeta(
         slot_id=slot.slot_id,
@@ -73,7 +73,7 @@ def _meta(mirror: Mirror, facts: _Facts) -> SlotMeta:
         forked_at_turn=inherited if parent else None,
         message_count=_message_count(slot, facts.view),
         turns=len(spans) - inherited,
-        tokens=_weight(mirror, facts),
+        tokens=_weight(loaded, facts),
         created_at=slot.created_at,
         is_current=facts.is_current,
         is_running=facts.running is not None,
@@ -81,7 +81,7 @@ def _meta(mirror: Mirror, facts: _Facts) -> SlotMeta:
     )
 
 
-def _message_count(slot: Slot, view: View) -> int:
+def _message_count(slot: Slot, view: SlotHistory) -> int:
     if isinstance(slot.config.source, Static):
         return len(slot.config.source.messages)
     return sum(
@@ -94,14 +94,14 @@ def _says_something(payload: object) -> bool:
     return not isinstance(payload, AssistantMessage) or bool(payload.content)
 
 
-def _weight(mirror: Mirror, facts: _Facts) -> int:
+def _weight(loaded: LoadedSession, facts: _Facts) -> int:
     slot = facts.slot
     if isinstance(slot.config.source, Static):
         return sum(map(count_message, slot.config.source.messages))
     projection = project(
         facts.view,
         mode=slot.config.mode,
-        checkpoint=mirror.checkpoint_of(slot),
+        checkpoint=loaded.checkpoint_of(slot),
         focus_seq=slot.focus_seq,
         running_turn=facts.running,
         tail_only=True,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.events import SlotChanged
 from agent_magics.core.slots import Focused, Slot, SlotConfig
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 
 class Override(NamedTuple):
@@ -23,14 +23,14 @@ class Override(NamedTuple):
     turn_id: str
 
 
-def override_after(mirror: Mirror, slot: Slot, view: View) -> tuple[Slot, str | None]:
+def override_after(loaded: LoadedSession, slot: Slot, view: SlotHistory) -> tuple[Slot, str | None]:
     """Give a slot as it is once `view` is what it sees, and the turn that its change is of.
 
     An override made from turns that left goes, and the newest one made from what stays takes its
     place; one that had gone comes back with its turns. Without a change the turn is None.
     """
     mode = slot.config.mode
-    made = _automatic(mirror, slot)
+    made = _automatic(loaded, slot)
     if not isinstance(mode, Focused) or not made:
         return slot, None
     turns = {event.turn_id for event in view.events}
@@ -43,11 +43,11 @@ def override_after(mirror: Mirror, slot: Slot, view: View) -> tuple[Slot, str | 
     return msgspec.structs.replace(slot, config=config), (kept or made[-1]).turn_id
 
 
-def _automatic(mirror: Mirror, slot: Slot) -> list[Override]:
+def _automatic(loaded: LoadedSession, slot: Slot) -> list[Override]:
     """List the automatic overrides since a person last set one, or none."""
     made: list[Override] = []
     holds: str | None = None
-    for event in mirror.events:
+    for event in loaded.events:
         match event.payload:
             case SlotChanged(config=SlotConfig() as config) if event.slot_uid == slot.uid:
                 text = _text_of(config)

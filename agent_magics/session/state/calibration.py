@@ -12,7 +12,7 @@ LEAST_TOKENS = 200  # under that, what a server adds around messages outweighs t
 HIGHEST_FACTOR = 4.0
 
 
-class Gauge:
+class TokenCalibration:
     """Factors by model spec, for one slot.
 
     Never under 1: an estimate that is too high only compacts early.

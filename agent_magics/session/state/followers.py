@@ -37,7 +37,7 @@ def safely(deed: Callable[[], object]) -> None:
         _log.warning("a view failed: %s", type(error).__name__)
 
 
-class Following:
+class Followers:
     """Refreshes the views of one session after each change, and while turns stream.
 
     `running` holds the turns that do. `changed` and `end` are for the session's loop.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent_magics.context.view import TurnSpan, View, turns_of, view_of
+from agent_magics.context.view import SlotHistory, TurnSpan, turns_of, view_of
 from agent_magics.core.errors import SlotNotFound
 from agent_magics.core.events import (
     SPOKEN,
@@ -30,10 +30,10 @@ from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static, clamped
 from agent_magics.core.text import clean_text
 from agent_magics.session.request.turn_spending import spent_for
-from agent_magics.session.state.calibration import Gauge
+from agent_magics.session.state.calibration import TokenCalibration
 
 
-class Mirror:
+class LoadedSession:
     """The state of one open session. Not for use by two threads at once."""
 
     def __init__(self, state: SessionState) -> None:
@@ -51,9 +51,9 @@ class Mirror:
         self.spent = Spent()
         self.spent_by_slot: defaultdict[str | None, Spent] = defaultdict(Spent)
         self._by_slot: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
-        self._views: dict[str, View] = {}
-        self._gauges: dict[str, Gauge] = {}
-        self._spans: dict[str, tuple[View, tuple[TurnSpan, ...]]] = {}
+        self._views: dict[str, SlotHistory] = {}
+        self._calibrations: dict[str, TokenCalibration] = {}
+        self._spans: dict[str, tuple[SlotHistory, tuple[TurnSpan, ...]]] = {}
         self._take_in(state.events)
 
     def apply(self, change: Change, events: Sequence[LedgerEvent]) -> None:
@@ -110,7 +110,7 @@ class Mirror:
             return None
         return self.checkpoints.get(slot.checkpoint_id)
 
-    def view(self, slot: Slot) -> View:
+    def view(self, slot: Slot) -> SlotHistory:
         """Give the slot's visible events."""
         kept = self._views.get(slot.uid)
         if kept is None:
@@ -118,17 +118,17 @@ class Mirror:
             self._views[slot.uid] = kept
         return kept
 
-    def gauge_of(self, slot: Slot) -> Gauge:
+    def calibration_of(self, slot: Slot) -> TokenCalibration:
         """Give what the counted requests of the turns in a slot's view have taught.
 
         What left the view counts no more: a notebook that runs again is measured, and so
         compacted, as it was the first time (decision 51).
         """
-        kept = self._gauges.get(slot.uid)
+        kept = self._calibrations.get(slot.uid)
         if kept is None:
             turns = {event.turn_id for event in self.view(slot).events}
-            kept = Gauge(event for event in self.events if event.turn_id in turns)
-            self._gauges[slot.uid] = kept
+            kept = TokenCalibration(event for event in self.events if event.turn_id in turns)
+            self._calibrations[slot.uid] = kept
         return kept
 
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
@@ -143,7 +143,7 @@ class Mirror:
             for span in spans
         )
 
-    def _spans_of(self, view: View) -> tuple[TurnSpan, ...]:
+    def _spans_of(self, view: SlotHistory) -> tuple[TurnSpan, ...]:
         known, spans = self._spans.get(view.slot_uid, (None, ()))
         if known is view:
             return spans
@@ -192,8 +192,8 @@ class Mirror:
                 case MemorySet(key=key, value=str(value)):
                     self.memory[key] = value
                 case Usage():
-                    if event.slot_uid in self._gauges:
-                        self._gauges[event.slot_uid].learn(event.payload)
+                    if event.slot_uid in self._calibrations:
+                        self._calibrations[event.slot_uid].learn(event.payload)
                     spent = spent_for(event.payload)
                     self.spent = self.spent.plus(spent)
                     self.spent_by_slot[event.slot_uid] = self.spent_by_slot[event.slot_uid].plus(
@@ -222,7 +222,7 @@ class Mirror:
         if any(isinstance(event.payload, Rewind | Clear) for event in added):
             self._views.pop(uid, None)
             self._spans.pop(uid, None)
-            self._gauges.pop(uid, None)
+            self._calibrations.pop(uid, None)
             return
         kept = self._views.get(uid)
         if kept is not None:
@@ -239,7 +239,7 @@ def _as_made(state: SessionState) -> list[Slot]:
     return sorted(state.slots, key=lambda slot: first.get(slot.uid, 0))
 
 
-def _goes_on(before: View, after: View) -> bool:
+def _goes_on(before: SlotHistory, after: SlotHistory) -> bool:
     """Tell whether a view is another with events added at its end."""
     count = len(before.events)
     return 0 < count <= len(after.events) and after.events[count - 1] is before.events[-1]

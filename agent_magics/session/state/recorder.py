@@ -19,7 +19,7 @@ from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import KnownPrices, Prices
 from agent_magics.core.ports import Change, Clock, Lease, SessionStorage
 from agent_magics.core.text import clean_value
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 
 _log = logging.getLogger("agent_magics.session")
 
@@ -27,18 +27,18 @@ Listener = Callable[[], None]
 
 
 class Recorder:
-    """Writes changes of one session in order and keeps its mirror in step."""
+    """Writes changes of one session in order and keeps what is loaded in step."""
 
     def __init__(
         self,
         storage: SessionStorage,
         lease: Lease,
-        mirror: Mirror,
+        loaded: LoadedSession,
         clock: Clock,
         prices: Prices | None = None,
     ) -> None:
         self.lease = lease
-        self.mirror = mirror
+        self.loaded = loaded
         self.is_readonly = False
         self.readonly_because = "another kernel has taken it over"
         self._storage = storage
@@ -160,7 +160,7 @@ class Recorder:
             except SessionLocked:
                 self.is_readonly = True
                 raise
-            self.mirror.apply(change, events)
+            self.loaded.apply(change, events)
         self.notify()
         return events
 

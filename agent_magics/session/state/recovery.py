@@ -19,7 +19,7 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import Text, ToolOutput
 from agent_magics.core.ports import Change
 from agent_magics.core.slots import Slot
-from agent_magics.session.state.loaded import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.turn.tool_approval import REFUSED
 
@@ -28,14 +28,14 @@ LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may
 _log = logging.getLogger("agent_magics.session")
 
 
-def tell_broken_checkpoints(mirror: Mirror) -> None:
+def tell_broken_checkpoints(loaded: LoadedSession) -> None:
     """Log which slots show their whole history because their checkpoint can't be used (C17)."""
-    for slot in mirror.living.values():
-        if slot.checkpoint_id is not None and not _is_whole(mirror, slot):
+    for slot in loaded.living.values():
+        if slot.checkpoint_id is not None and not _is_whole(loaded, slot):
             _log.warning(
                 "session %s: checkpoint %s of slot %s is missing or broken;"
                 " the whole history is shown",
-                mirror.row.session_id,
+                loaded.row.session_id,
                 slot.checkpoint_id,
                 slot.slot_id,
             )
@@ -43,7 +43,7 @@ def tell_broken_checkpoints(mirror: Mirror) -> None:
 
 async def set_right(recorder: Recorder) -> int:
     """Close what a process that ended left open; give back how many turns that were."""
-    drafts = recorder.mirror.drafts
+    drafts = recorder.loaded.drafts
     for draft in drafts:
         await _close_draft(recorder, draft)
     turns: set[str | None] = {draft.turn_id for draft in drafts}
@@ -65,14 +65,14 @@ async def set_right(recorder: Recorder) -> int:
     return len(turns)
 
 
-def _is_whole(mirror: Mirror, slot: Slot) -> bool:
+def _is_whole(loaded: LoadedSession, slot: Slot) -> bool:
     """Tell whether a slot's checkpoint is there, with a text and a boundary that is an event."""
-    checkpoint = mirror.checkpoint_of(slot)
+    checkpoint = loaded.checkpoint_of(slot)
     if checkpoint is None or not checkpoint.rendered.strip():
         return False
     first = checkpoint.first_retained_seq
-    at = bisect_left(mirror.events, first, key=lambda event: event.seq)
-    return at < len(mirror.events) and mirror.events[at].seq == first
+    at = bisect_left(loaded.events, first, key=lambda event: event.seq)
+    return at < len(loaded.events) and loaded.events[at].seq == first
 
 
 async def _close_draft(recorder: Recorder, draft: Draft) -> None:
@@ -97,13 +97,13 @@ def _was_refused(recorder: Recorder, called: LedgerEvent) -> bool:
         and event.payload.answer == "no"
         and event.payload.call_id == called.payload.call_id
         and (event.slot_uid, event.turn_id) == (called.slot_uid, called.turn_id)
-        for event in recorder.mirror.events
+        for event in recorder.loaded.events
     )
 
 
 def _open_calls(recorder: Recorder) -> list[LedgerEvent]:
     waiting: dict[tuple[str | None, str | None, str], LedgerEvent] = {}
-    for event in recorder.mirror.events:
+    for event in recorder.loaded.events:
         match event.payload:
             case ToolCalled(call_id=call_id):
                 waiting[event.slot_uid, event.turn_id, call_id] = event

@@ -25,7 +25,7 @@ from agent_magics.core.turns import (
     TurnOutcome,
     TurnPayload,
 )
-from agent_magics.threads.loop import hop_iter, hops
+from agent_magics.threads.loop import hop_iter, on_session_loop
 
 T = TypeVar("T")
 _CLOSE_PATIENCE_S = 0.5
@@ -136,12 +136,12 @@ class RunningTurn:
     def is_done(self) -> bool:
         return self._outcome.done()
 
-    @hops
+    @on_session_loop
     async def join(self) -> TurnOutcome:
         """Wait for the end; a cancelled wait doesn't stop the turn."""
         return await asyncio.shield(self._outcome)
 
-    @hops
+    @on_session_loop
     async def steer(self, text: str) -> None:
         """Add a message to the running turn; it goes with the turn's next request (D 12)."""
         self._steering += 1

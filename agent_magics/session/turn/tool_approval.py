@@ -64,7 +64,7 @@ class Approvals:
 
 
 @dataclass(kw_only=True)
-class Gate:
+class ToolApproval:
     """Implements `tools.dispatch.ToolGate` for one turn. `record` writes events of that turn."""
 
     turn: RunningTurn

@@ -50,14 +50,14 @@ from agent_magics.core.turns import (
     TurnWarning,
     UsageReported,
 )
-from agent_magics.session.compaction.request_fitter import Fitter
+from agent_magics.session.compaction.request_fitter import RequestFitter
 from agent_magics.session.extensions.hooks import HookScope
 from agent_magics.session.memory.remembering import TurnMemories
-from agent_magics.session.request.answer_reader import Listening
-from agent_magics.session.request.incoming_answer import Answer, called, with_estimate
-from agent_magics.session.request.request_builder import Draught
+from agent_magics.session.request.answer_reader import AnswerReader
+from agent_magics.session.request.incoming_answer import IncomingAnswer, called, with_estimate
+from agent_magics.session.request.request_builder import PreparedRequest
 from agent_magics.session.request.sending import detail_of, is_curable, with_choice
-from agent_magics.session.request.turn_spending import Tally
+from agent_magics.session.request.turn_spending import TurnSpending
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.state.references import References
 from agent_magics.session.state.running_turn import ANSWERING, RunningTurn, Stopped
@@ -89,7 +89,7 @@ class TurnRun:
     turn: RunningTurn
     slot: Slot
     recorder: Recorder
-    fitter: Fitter
+    request_fitter: RequestFitter
     hooks: HookScope
     skills: tuple[Skill, ...]
     references: References
@@ -104,23 +104,23 @@ class TurnRun:
     title: str | None = None
     calls_made: int = 0
     warnings: list[str] = field(default_factory=list)
-    last: Draught | None = None
+    last: PreparedRequest | None = None
     last_text: str = ""
     last_seq: int | None = None
     began_s: float = 0.0
     has_ended: bool = False
-    tally: Tally = field(init=False)
-    listening: Listening = field(init=False)
+    spending: TurnSpending = field(init=False)
+    answer_reader: AnswerReader = field(init=False)
     plugins: TurnHooks = field(init=False)
     tools: ToolStage = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally(
+        self.spending = TurnSpending(
             config=self.config,
-            session=lambda: self.recorder.mirror.spent,
+            session=lambda: self.recorder.loaded.spent,
             is_free=self.recorder.is_free(self.model.provider, self.model.name),
         )
-        self.listening = Listening(
+        self.answer_reader = AnswerReader(
             turn=self.turn,
             recorder=self.recorder,
             model=self.model,
@@ -163,7 +163,7 @@ class TurnRun:
         await self._record([*called, message], title=self.title)
         self.turn.has_begun.set()
         priced = self.recorder.is_priced(self.model.provider, self.model.name)
-        unheld = self.tally.warning(self.model.spec, is_priced=priced)
+        unheld = self.spending.warning(self.model.spec, is_priced=priced)
         if unheld and self.recorder.is_first_of(self.model.spec):
             self._warn(unheld)
 
@@ -203,31 +203,33 @@ class TurnRun:
             if aborted is not None:
                 await self._close_with(aborted, "ended by a plugin")
 
-    async def _ask(self, closing: IncompleteCause | None = None) -> Answer:
+    async def _ask(self, closing: IncompleteCause | None = None) -> IncomingAnswer:
         """Send the next request; one that is too long is shortened and sent once more (C15).
 
         `closing`: it is the turn's last, without tools, and this is why.
         """
         await self._stop_if_wanted()
-        self.tally.check(self.provider)
+        self.spending.check(self.provider)
         choice: Literal["auto", "none"] = "none" if closing else "auto"
-        self.fitter.admit = lambda draught: self.tally.check(
-            self.provider, with_choice(draught.request, choice)
+        self.request_fitter.admit = lambda prepared: self.spending.check(
+            self.provider, with_choice(prepared.request, choice)
         )
-        draught = await self._unless_stopped(self.fitter.draught())
+        prepared = await self._unless_stopped(self.request_fitter.prepared())
         try:
-            return await self._attempt(draught, closing, is_last=False)
+            return await self._attempt(prepared, closing, is_last=False)
         except _Refused as refused:
             error = refused.error
         if isinstance(error, ContextOverflow):
             shorter = await self._unless_stopped(
-                self.fitter.after_overflow(draught, error, tools_ran=self.calls_made > 0)
+                self.request_fitter.after_overflow(prepared, error, tools_ran=self.calls_made > 0)
             )
         else:
-            shorter = self.fitter.with_less_output(draught, error)
+            shorter = self.request_fitter.with_less_output(prepared, error)
         return await self._attempt(shorter, closing, is_last=True)
 
-    async def _unless_stopped(self, fitting: Coroutine[Any, Any, Draught]) -> Draught:
+    async def _unless_stopped(
+        self, fitting: Coroutine[Any, Any, PreparedRequest]
+    ) -> PreparedRequest:
         try:
             return await self.turn.unless_stopped(fitting)
         except Stopped:
@@ -235,40 +237,40 @@ class TurnRun:
             raise
 
     async def _attempt(
-        self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
-    ) -> Answer:
+        self, prepared: PreparedRequest, closing: IncompleteCause | None, *, is_last: bool
+    ) -> IncomingAnswer:
         self.turn.between_requests.clear()  # what steers meanwhile stands behind the answer
         try:
-            return await self._attempted(draught, closing, is_last=is_last)
+            return await self._attempted(prepared, closing, is_last=is_last)
         finally:
             self.turn.between_requests.set()
 
     async def _attempted(
-        self, draught: Draught, closing: IncompleteCause | None, *, is_last: bool
-    ) -> Answer:
-        request = with_choice(draught.request, "none" if closing else "auto")
-        answerer = self.tally.admitted(self.provider, request)
-        self.last = draught
-        answer = Answer(
+        self, prepared: PreparedRequest, closing: IncompleteCause | None, *, is_last: bool
+    ) -> IncomingAnswer:
+        request = with_choice(prepared.request, "none" if closing else "auto")
+        answerer = self.spending.admitted(self.provider, request)
+        self.last = prepared
+        answer = IncomingAnswer(
             began_s=self.clock.monotonic(),
-            estimated_tokens=draught.info.estimate,
-            digest=draught.digest,
+            estimated_tokens=prepared.info.estimate,
+            digest=prepared.digest,
         )
         try:
-            await self.turn.unless_stopped(self.listening.take_in(answer, answerer, request))
+            await self.turn.unless_stopped(self.answer_reader.take_in(answer, answerer, request))
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise
         except Exception as error:  # a provider is foreign code (D 16)
             answer.note_failure(error)
             if not is_last and is_curable(error) and not answer.text:
-                self.tally.add(
+                self.spending.add(
                     answer,
                     await self._record([*self._retries(answer), *self._spent(answer)], of=answer),
                 )
                 raise _Refused(error) from error
             if isinstance(error, ContextOverflow):
-                diagnosis = self.fitter.diagnosis(draught, error)
+                diagnosis = self.request_fitter.diagnosis(prepared, error)
                 await self._record_failed(answer, diagnosis)
                 raise diagnosis from error
             await self._record_failed(answer, error)
@@ -276,7 +278,7 @@ class TurnRun:
         await self._record_answer(answer, closing)
         return answer
 
-    async def _record_answer(self, answer: Answer, cause: IncompleteCause | None) -> None:
+    async def _record_answer(self, answer: IncomingAnswer, cause: IncompleteCause | None) -> None:
         text, calls = answer.said, answer.calls
         if cause is None and answer.done and answer.done.finish == "length":
             cause = "cut by length"
@@ -290,20 +292,20 @@ class TurnRun:
         payloads += [called(call) for call in executable]
         payloads += self._spent(answer)
         events = await self._record(payloads, of=answer, ends_draft=True)
-        self.tally.add(answer, events)
+        self.spending.add(answer, events)
         self._note_said(text, events)
         for warning in answer.done.warnings if answer.done else ():
             self._warn(warning)
         if answer.done and answer.done.usage:
             self.turn.emit(UsageReported(usage=answer.done.usage))
 
-    async def _record_failed(self, answer: Answer, error: Exception) -> None:
+    async def _record_failed(self, answer: IncomingAnswer, error: Exception) -> None:
         is_lost = isinstance(error, ProviderError) and error.kind == "interrupted"
         cause: IncompleteCause = "connection lost" if is_lost else "failed"
         message = answer.message(self.model, answer.said, cause, detail=detail_of(error))
         payloads: list[Payload] = [*self._retries(answer), message, *self._spent(answer)]
         events = await self._record(payloads, of=answer, ends_draft=True)
-        self.tally.add(answer, events)
+        self.spending.add(answer, events)
         self.has_ended = True
         self._note_said(answer.said, events)
 
@@ -314,10 +316,10 @@ class TurnRun:
             (event.seq for event in events if isinstance(event.payload, AssistantMessage)), None
         )
 
-    def _retries(self, answer: Answer) -> Sequence[Payload]:
+    def _retries(self, answer: IncomingAnswer) -> Sequence[Payload]:
         return answer.retries(self.model, "turn")
 
-    def _spent(self, answer: Answer) -> Sequence[Payload]:
+    def _spent(self, answer: IncomingAnswer) -> Sequence[Payload]:
         usage = answer.usage_event(self.model, "turn", self.clock.monotonic())
         return () if usage is None else (usage,)
 
@@ -370,7 +372,7 @@ class TurnRun:
         self,
         payloads: Sequence[Payload],
         *,
-        of: Answer | None = None,
+        of: IncomingAnswer | None = None,
         ends_draft: bool = False,
         title: str | None = None,
     ) -> tuple[LedgerEvent, ...]:
@@ -399,10 +401,10 @@ class TurnRun:
             slot_id=self.turn.slot_id,
             turn_id=self.turn.turn_id,
             model=self.model.spec,
-            tool_calls=tuple(self.listening.tool_names),
-            usage=self.tally.usage,
-            cost_usd=self.tally.cost_usd,
-            duration_s=self.tally.duration_s(self.clock.monotonic() - self.began_s),
+            tool_calls=tuple(self.answer_reader.tool_names),
+            usage=self.spending.usage,
+            cost_usd=self.spending.cost_usd,
+            duration_s=self.spending.duration_s(self.clock.monotonic() - self.began_s),
             context_tokens=info.used if info else 0,
             context_window=info.limits.window if info else 0,
             context_threshold=info.limits.threshold if info else 0,

@@ -15,17 +15,17 @@ from agent_magics.core.ports import Provider, Tool
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Slot
 from agent_magics.core.turns import Completed, Reply, TurnOutcome, TurnWarning
-from agent_magics.session.compaction.request_fitter import Fitter
+from agent_magics.session.compaction.request_fitter import RequestFitter
 from agent_magics.session.compaction.summaries import Summaries
 from agent_magics.session.extensions.hooks import HookScope
-from agent_magics.session.memory.remembering import Moment, TurnMemories
+from agent_magics.session.memory.remembering import TurnMemories, TurnMoment
 from agent_magics.session.state.running_turn import RunningTurn, Stopped
-from agent_magics.session.turn.tool_approval import Gate
+from agent_magics.session.turn.tool_approval import ToolApproval
 from agent_magics.session.turn.turn_run import TurnRun
 from agent_magics.tools.dispatch import Dispatcher
 
-if TYPE_CHECKING:  # the desk starts turns
-    from agent_magics.session.turn.desk import Desk
+if TYPE_CHECKING:  # the open session starts turns
+    from agent_magics.session.turn.open_session import OpenSession
 
 TITLE_CHARACTERS = 60
 
@@ -34,7 +34,7 @@ TITLE_CHARACTERS = 60
 class TurnStart:
     """One turn that was accepted: what was asked, of which slot and model."""
 
-    desk: Desk
+    open_session: OpenSession
     turn: RunningTurn
     slot: Slot
     given: UserInput
@@ -49,8 +49,8 @@ class TurnStart:
         if model.has_tools:
             await self._connect_tools()
         outcome = await self._run(provider, model).run(self.given)
-        if self.desk.summaries is not None and isinstance(outcome, Completed):
-            await self._summarise(self.desk.summaries)
+        if self.open_session.summaries is not None and isinstance(outcome, Completed):
+            await self._summarise(self.open_session.summaries)
         if isinstance(outcome, Completed):  # what came after its last answer is told, too
             return msgspec.structs.replace(outcome, warnings=tuple(self.warnings))
         return outcome
@@ -67,87 +67,94 @@ class TurnStart:
 
     async def _model(self) -> tuple[Provider, ModelInfo]:
         try:
-            return await self.turn.unless_stopped(self.desk.models.find(self.spec))
+            return await self.turn.unless_stopped(self.open_session.models.find(self.spec))
         except Stopped:  # the turn records its prompt, and that
-            return self.desk.models.at_hand(self.spec)
+            return self.open_session.models.at_hand(self.spec)
 
     async def _connect_tools(self) -> None:
         try:
-            for live in self.desk.parts.live:
+            for live in self.open_session.parts.live:
                 for line in await self.turn.unless_stopped(live.ready(self.slot.config.tools)):
                     self._warn(line)
         except Stopped:  # the turn records its prompt, and that
             return
 
     def _run(self, provider: Provider, model: ModelInfo) -> TurnRun:
-        desk, turn = self.desk, self.turn
-        tools = desk.builder.tools_of(self.slot) if model.has_tools else ()
-        turn_index = len(desk.mirror.turns(self.slot)) + 1
-        hooks = desk.hooks(turn.slot_id, turn.turn_id, turn_index)
-        gate = self._gate(hooks)
+        open_session, turn = self.open_session, self.turn
+        tools = open_session.builder.tools_of(self.slot) if model.has_tools else ()
+        turn_index = len(open_session.loaded.turns(self.slot)) + 1
+        hooks = open_session.hooks(turn.slot_id, turn.turn_id, turn_index)
+        tool_approval = self._tool_approval(hooks)
         return TurnRun(
             turn=turn,
             slot=self.slot,
-            recorder=desk.recorder,
-            fitter=self._fitter(model, tools, hooks),
+            recorder=open_session.recorder,
+            request_fitter=self._request_fitter(model, tools, hooks),
             hooks=hooks,
             skills=self.skills,
-            references=desk.references,
+            references=open_session.references,
             memories=self._memories(),
             warnings=self.warnings,
-            dispatcher=Dispatcher(tools, desk.parts.config, desk.parts.on_main, gate),
+            dispatcher=Dispatcher(
+                tools, open_session.parts.config, open_session.parts.on_main, tool_approval
+            ),
             provider=provider,
             model=model,
-            config=desk.parts.config,
-            clock=desk.parts.clock,
+            config=open_session.parts.config,
+            clock=open_session.parts.clock,
             turn_index=turn_index,
             origin=self.origin,
             title=self._title(),
         )
 
-    def _gate(self, hooks: HookScope) -> Gate:
+    def _tool_approval(self, hooks: HookScope) -> ToolApproval:
         def record(payloads: Sequence[Payload]) -> Awaitable[object]:
-            return self.desk.recorder.append(
+            return self.open_session.recorder.append(
                 payloads, slot_uid=self.slot.uid, turn_id=self.turn.turn_id
             )
 
-        return Gate(
+        return ToolApproval(
             turn=self.turn,
             slot=self.slot,
-            config=self.desk.parts.config,
+            config=self.open_session.parts.config,
             hooks=hooks,
-            approvals=self.desk.approvals,
+            approvals=self.open_session.approvals,
             record=record,
         )
 
-    def _fitter(self, model: ModelInfo, tools: tuple[Tool, ...], hooks: HookScope) -> Fitter:
-        return Fitter(
-            compactor=self.desk.compactor(
+    def _request_fitter(
+        self, model: ModelInfo, tools: tuple[Tool, ...], hooks: HookScope
+    ) -> RequestFitter:
+        return RequestFitter(
+            compactor=self.open_session.compactor(
                 model, hooks, running_turn=self.turn.turn_id, tools=tools
             ),
-            trigger=self.desk.trigger,
+            trigger=self.open_session.trigger,
             find_slot=self._slot_now,
-            find_summariser=lambda: self.desk.summariser(self.slot),
+            find_summariser=lambda: self.open_session.summariser(self.slot),
             emit=self.turn.emit,
             warn=self._warn,
         )
 
     def _memories(self) -> TurnMemories:
-        desk, uid = self.desk, self.slot.uid
-        moment = Moment(
+        open_session, uid = self.open_session, self.slot.uid
+        moment = TurnMoment(
             slot_uid=uid,
             turn_id=self.turn.turn_id,
-            others=lambda: {u: turn for u, turn in desk.running_ids().items() if u != uid},
-            find_writer=lambda: desk.memory_writer(self._slot_now()),
+            others=lambda: {u: turn for u, turn in open_session.running_ids().items() if u != uid},
+            find_writer=lambda: open_session.memory_writer(self._slot_now()),
             emit=self.turn.emit,
             warn=self._warn,
         )
-        return TurnMemories(turn=self.turn, remembering=desk.remembering, moment=moment)
+        return TurnMemories(turn=self.turn, remembering=open_session.remembering, moment=moment)
 
     async def _summarise(self, summaries: Summaries) -> None:
-        spec = summaries.config.summary_model or self.desk.spec_of(self.slot)
+        spec = summaries.config.summary_model or self.open_session.spec_of(self.slot)
         writing = summaries.after_turn(
-            self._slot_now, self.turn.turn_id, lambda: self.desk.models.find(spec), self.turn.emit
+            self._slot_now,
+            self.turn.turn_id,
+            lambda: self.open_session.models.find(spec),
+            self.turn.emit,
         )
         try:
             await self.turn.unless_stopped(writing)
@@ -156,12 +163,12 @@ class TurnStart:
 
     def _title(self) -> str | None:
         """Title an untitled session by its first prompt (E4)."""
-        if self.desk.mirror.row.title is not None:
+        if self.open_session.loaded.row.title is not None:
             return None
         return " ".join(text_of(self.given.content).split())[:TITLE_CHARACTERS] or None
 
     def _slot_now(self) -> Slot:
-        return self.desk.mirror.slots[self.slot.uid]
+        return self.open_session.loaded.slots[self.slot.uid]
 
     def _warn(self, text: str) -> None:
         self.warnings.append(text)

@@ -24,7 +24,7 @@ from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compaction.compactor import CompactionOutcome
-from agent_magics.session.state.followers import Following
+from agent_magics.session.state.followers import Followers
 from tests.dataframes.ledgers import said, state_of
 from tests.notebook.test_text import Churn
 
@@ -37,7 +37,7 @@ class Session(Churn):
     frames = Frames(lambda: (state_of(),), lambda: ())
 
     def __init__(self) -> None:
-        self.following = Following(self.running())
+        self.following = Followers(self.running())
         self.follow = self.following.follow
 
     def foreseen_compaction(self, _slot: str | None = None) -> None:

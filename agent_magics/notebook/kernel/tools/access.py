@@ -6,17 +6,17 @@ import msgspec
 
 from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.messages import Value
-from agent_magics.notebook.kernel.sharing import Share
+from agent_magics.notebook.kernel.sharing import ShareLevel
 
 
-class Reach(Value):
+class KernelAccess(Value):
     """Settings of `%config AgentMagics` (D 55, 56).
 
     `tells_changes`: each turn tells what is new in the kernel. `approval` by tool name, or "*".
     `folders`: where the file tools may look beside the notebook's own.
     """
 
-    share: Share = "sample"
+    share: ShareLevel = "sample"
     has_tools: bool = True
     tells_changes: bool = True
     approval: dict[str, ApprovalPolicy] = msgspec.field(default_factory=dict)

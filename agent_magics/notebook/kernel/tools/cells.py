@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import ToolOutput
 from agent_magics.notebook.kernel.host import execution_token, somebody_there
-from agent_magics.notebook.kernel.sharing import Share, is_secret_source, scrubbed
+from agent_magics.notebook.kernel.sharing import ShareLevel, is_secret_source, scrubbed
 from agent_magics.notebook.kernel.tools.clip import clipped
 from agent_magics.notebook.kernel.values import value_text
 from agent_magics.tools.schema import FunctionTool, tool
@@ -23,7 +23,7 @@ MAX_ADDED_CHARACTERS = 20_000
 
 
 def cell_tools(
-    shell: InteractiveShell, share: Callable[[], Share]
+    shell: InteractiveShell, share: Callable[[], ShareLevel]
 ) -> tuple[FunctionTool[..., Any], ...]:
     """Make the two tools; neither runs anything, so neither asks. They run on the main thread."""
     added: list[str] = []
@@ -50,7 +50,7 @@ def cell_tools(
     return recent_cells, add_cell_below
 
 
-def _cells(shell: Any, count: int, share: Share) -> str:
+def _cells(shell: Any, count: int, share: ShareLevel) -> str:
     sources: list[str] = list(shell.history_manager.input_hist_raw)
     values: dict[int, object] = dict(shell.user_ns.get("Out", {}))
     numbers = [n for n in range(1, len(sources)) if sources[n].strip()]
@@ -67,7 +67,7 @@ def _cells(shell: Any, count: int, share: Share) -> str:
     return "\n\n".join(reversed(told)) or "No cell has run before this one."
 
 
-def _cell(number: int, source: str, values: dict[int, object], share: Share) -> str:
+def _cell(number: int, source: str, values: dict[int, object], share: ShareLevel) -> str:
     source = source.rstrip("\n")
     told = f"In [{number}]:\n{clipped(source, MAX_SOURCE_CHARACTERS)}"
     if number not in values:

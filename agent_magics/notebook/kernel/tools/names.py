@@ -24,7 +24,7 @@ _STORED = (
 _INDEXED = (dict, list, tuple, str, bytes, range)
 
 
-class Names:
+class ShellNames:
     """The names of a shell; `hidden` are those that IPython itself put there."""
 
     def __init__(self, namespace: dict[str, Any], hidden: Mapping[str, object]) -> None:

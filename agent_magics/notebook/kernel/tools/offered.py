@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.notebook.kernel.changes import KernelChanges
-from agent_magics.notebook.kernel.sharing import Share, scrubbed
-from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.kernel.sharing import ShareLevel, scrubbed
+from agent_magics.notebook.kernel.tools.access import KernelAccess
 from agent_magics.notebook.kernel.tools.cells import cell_tools
-from agent_magics.notebook.kernel.tools.names import Names
+from agent_magics.notebook.kernel.tools.names import ShellNames
 from agent_magics.notebook.kernel.tools.run_python import run_python_tool
 from agent_magics.notebook.kernel.tools.variables import variable_tools
 from agent_magics.tools.files import FileRules, file_tools
@@ -26,32 +26,35 @@ Tools = tuple[FunctionTool[..., Any], ...]
 
 
 def offer_kernel(
-    builder: AgentBuilder, shell: InteractiveShell, reach: Callable[[], Reach], root: Path
+    builder: AgentBuilder,
+    shell: InteractiveShell,
+    kernel_access: Callable[[], KernelAccess],
+    root: Path,
 ) -> None:
     """Let an agent see a kernel: its tools, and what is new in it with each turn.
 
-    `reach` is asked anew at each call, from any thread. `root`: the notebook's folder.
+    `kernel_access` is asked anew at each call, from any thread. `root`: the notebook's folder.
     """
-    builder.register_tool_source(kernel_tools(shell, reach, root))
-    builder.register_reference_source(KernelChanges(names_of(shell), reach))
+    builder.register_tool_source(kernel_tools(shell, kernel_access, root))
+    builder.register_reference_source(KernelChanges(names_of(shell), kernel_access))
 
 
-def names_of(shell: InteractiveShell) -> Names:
+def names_of(shell: InteractiveShell) -> ShellNames:
     """Give the person's names in a shell."""
-    return Names(shell.user_ns, getattr(shell, "user_ns_hidden", {}))
+    return ShellNames(shell.user_ns, getattr(shell, "user_ns_hidden", {}))
 
 
 def kernel_tools(
-    shell: InteractiveShell, reach: Callable[[], Reach], root: Path
+    shell: InteractiveShell, kernel_access: Callable[[], KernelAccess], root: Path
 ) -> Callable[[], Tools]:
     """Give a source of tools: all of them, or none where they are turned off."""
     names = names_of(shell)
 
-    def share() -> Share:
-        return reach().share
+    def share() -> ShareLevel:
+        return kernel_access().share
 
     rules = FileRules(
-        folder=lambda: Folder(root, reach().folders),
+        folder=lambda: Folder(root, kernel_access().folders),
         may_read=lambda: share() == "sample",
         shown=lambda text: scrubbed(text, names.namespace),
     )
@@ -61,4 +64,4 @@ def kernel_tools(
         *cell_tools(shell, share),
         *file_tools(rules),
     )
-    return lambda: made if reach().has_tools else ()
+    return lambda: made if kernel_access().has_tools else ()

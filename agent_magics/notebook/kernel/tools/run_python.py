@@ -8,8 +8,8 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_magics.core.messages import ToolOutput
-from agent_magics.notebook.kernel.run_code import CodeResult, Shown, run_user_code
-from agent_magics.notebook.kernel.sharing import Share, scrubbed
+from agent_magics.notebook.kernel.run_code import CodeResult, DisplayedOutput, run_user_code
+from agent_magics.notebook.kernel.sharing import ShareLevel, scrubbed
 from agent_magics.notebook.kernel.tables import without_secrets
 from agent_magics.notebook.kernel.tools.clip import clipped
 from agent_magics.notebook.kernel.values import value_text
@@ -27,7 +27,9 @@ SILENT = "[It ran and gave nothing.]"
 KEPT_HERE = "not shared here: AgentMagics.share"
 
 
-def run_python_tool(shell: InteractiveShell, share: Callable[[], Share]) -> FunctionTool[..., Any]:
+def run_python_tool(
+    shell: InteractiveShell, share: Callable[[], ShareLevel]
+) -> FunctionTool[..., Any]:
     """Make the tool: mutating, on the main thread, as `run_user_code` runs code."""
 
     @tool(mutating=True, preview=lambda given: str(given.get("code", "")))
@@ -42,7 +44,7 @@ def run_python_tool(shell: InteractiveShell, share: Callable[[], Share]) -> Func
     return run_python
 
 
-def output_of(result: CodeResult, share: Share, namespace: dict[str, Any]) -> ToolOutput:
+def output_of(result: CodeResult, share: ShareLevel, namespace: dict[str, Any]) -> ToolOutput:
     """Tell the model what code did, as far as it is shared."""
 
     def shortened(text: str, limit: int) -> str:
@@ -72,7 +74,7 @@ def _all(result: CodeResult, shortened: Callable[[str, int], str]) -> Iterator[s
         yield shortened(result.traceback, MAX_TRACEBACK_CHARACTERS)
 
 
-def _outline(result: CodeResult, share: Share) -> Iterator[str]:
+def _outline(result: CodeResult, share: ShareLevel) -> Iterator[str]:
     """Tell what can be told without a value: that it ran, how much it said, what was raised."""
     if result.interrupted:
         yield INTERRUPTED
@@ -88,7 +90,7 @@ def _outline(result: CodeResult, share: Share) -> Iterator[str]:
         yield value_text(shown.value, share=share) if is_value else _kinds(shown)
 
 
-def _shown(shown: Shown) -> str:
+def _shown(shown: DisplayedOutput) -> str:
     plain = shown.data.get("text/plain")
     safe = without_secrets(shown.value)
     text = repr(safe) if safe is not shown.value else plain if isinstance(plain, str) else ""
@@ -97,7 +99,7 @@ def _shown(shown: Shown) -> str:
     return text
 
 
-def _kinds(shown: Shown) -> str:
+def _kinds(shown: DisplayedOutput) -> str:
     kinds = [kind for kind in shown.data if kind != "text/plain"]
     return f"[shown in the cell: {', '.join(kinds) or 'text'}]"
 
@@ -109,7 +111,7 @@ def _past_python(result: CodeResult) -> str:
     return f"[{count} more went to the cell past Python (a child process, say): not returned]"
 
 
-def _reason(result: CodeResult, share: Share) -> str:
+def _reason(result: CodeResult, share: ShareLevel) -> str:
     """Say in a line why it failed, for the line of the call."""
     if result.error is None:
         return ""

@@ -9,9 +9,9 @@ from typing import Any
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import ToolOutput
 from agent_magics.notebook.kernel.definitions import definition_text
-from agent_magics.notebook.kernel.sharing import Share, is_secret, scrubbed
+from agent_magics.notebook.kernel.sharing import ShareLevel, is_secret, scrubbed
 from agent_magics.notebook.kernel.tables import table_text
-from agent_magics.notebook.kernel.tools.names import Names, module_of
+from agent_magics.notebook.kernel.tools.names import ShellNames, module_of
 from agent_magics.notebook.kernel.values import cut, value_text
 from agent_magics.notebook.text.shapes import counted, plain_name, size_of, type_name
 from agent_magics.tools.schema import FunctionTool, tool
@@ -26,7 +26,9 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 _MAX_PLAIN_NUMBER = 10**40
 
 
-def variable_tools(names: Names, share: Callable[[], Share]) -> tuple[FunctionTool[..., Any], ...]:
+def variable_tools(
+    names: ShellNames, share: Callable[[], ShareLevel]
+) -> tuple[FunctionTool[..., Any], ...]:
     """Make the two tools; they change nothing and run on the main thread."""
 
     @tool
@@ -51,7 +53,7 @@ def variable_tools(names: Names, share: Callable[[], Share]) -> tuple[FunctionTo
     return list_variables, inspect_variable
 
 
-def line_of(name: str, value: object, share: Share) -> str:
+def line_of(name: str, value: object, share: ShareLevel) -> str:
     """Say of a variable on one line what can be said without running code of it."""
     told = f"{plain_name(name)}: {type_name(value)}"
     size = size_of(value) if share != "names" else ""
@@ -68,7 +70,7 @@ def _preview(value: object) -> str:
     return f"{text}… ({size_of(value)})" if more else text
 
 
-def _listed(names: Names, share: Share) -> str:
+def _listed(names: ShellNames, share: ShareLevel) -> str:
     own, shown = names.own(), names.shown()
     definitions = [
         name for name, value in shown.items() if isinstance(value, type | types.FunctionType)
@@ -88,7 +90,7 @@ def _listed(names: Names, share: Share) -> str:
     return cut(scrubbed("\n".join(lines), names.namespace), MAX_LISTED_TOKENS)
 
 
-def _inspected(name: str, value: object, share: Share) -> str:
+def _inspected(name: str, value: object, share: ShareLevel) -> str:
     if share == "names":
         return f"{name}: {type_name(value)} [values are not shared here: AgentMagics.share]"
     told = value_text(value, share=share, max_tokens=MAX_INSPECTED_TOKENS)
@@ -100,7 +102,7 @@ def _inspected(name: str, value: object, share: Share) -> str:
     return cut("\n".join(filter(None, [head, about, body])), MAX_INSPECTED_TOKENS)
 
 
-def _has_head(value: object, share: Share) -> bool:
+def _has_head(value: object, share: ShareLevel) -> bool:
     """Tell whether the form of a value begins with its type and size."""
     try:
         return bool(table_text(value, "schema") or definition_text(value, share))

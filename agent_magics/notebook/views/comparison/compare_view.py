@@ -9,7 +9,7 @@ import msgspec
 from agent_magics.core.messages import Value
 from agent_magics.notebook.views.comparison.comparing import Comparing, Make
 from agent_magics.notebook.views.comparison.comparison import (
-    Answers,
+    ComparedSlots,
     ComparisonState,
     comparison_of,
     uids_of,
@@ -19,7 +19,7 @@ from agent_magics.notebook.views.comparison.text import comparison_html, compari
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
-from agent_magics.notebook.views.view import View
+from agent_magics.notebook.views.view import LiveView
 from agent_magics.threads.loop import background_loop
 
 
@@ -34,7 +34,7 @@ class _Choose(Value, tag_field="kind", tag="choose"):
     base: str | None = None
 
 
-class CompareView(View):
+class CompareView(LiveView):
     """Show the answers of several slots to the same prompt side by side.
 
     `slots` are compared with the first of them, in that order; none named: all that answered the
@@ -49,7 +49,7 @@ class CompareView(View):
     def __init__(self, session: Session, *slots: str) -> None:
         # First of all: a widget is closed even where it couldn't be made.
         self._comparing = Comparing(lambda state: self.tell(_json(state)))
-        self._answers = Answers(checked(session), uids_of(session, slots))
+        self._answers = ComparedSlots(checked(session), uids_of(session, slots))
         self._is_named = bool(slots)
         self._chosen = _Choose()
         first = self._comparing.first(background_loop().call(self._reading))

@@ -49,7 +49,7 @@ NONE_IN_NEWEST = (
 TOO_FEW = "A comparison needs two slots. Make another: %slot derive NAME"
 ONLY_NEWEST = f"Only the newest {NEWEST_TURNS} turns of each slot are looked at."
 
-Status = Literal["complete", "incomplete", "running", "not asked"]
+AnswerStatus = Literal["complete", "incomplete", "running", "not asked"]
 Compare = Callable[[str, str], Compared]
 
 
@@ -62,14 +62,14 @@ class Session(Protocol):
     def running(self) -> Mapping[str, Answering]: ...
 
 
-class Answered(Value):
+class ComparedAnswer(Value):
     """The newest turn of a slot that began with a prompt. `seq` is that prompt's."""
 
     seq: int
     turn_id: str
     turn: int
     text: str
-    status: Status
+    status: AnswerStatus
     facts: tuple[str, ...] = ()
 
 
@@ -87,7 +87,7 @@ class ColumnState(Value):
     """
 
     id: str
-    status: Status
+    status: AnswerStatus
     turn: int | None = None
     facts: str = ""
     alike: int | None = None
@@ -110,21 +110,21 @@ class ComparisonState(Value):
     note: str = ""
 
 
-class Answers:
+class ComparedSlots:
     """The answers of some slots, read again only where something happened in them."""
 
     def __init__(self, session: Session, uids: Sequence[str] = ()) -> None:
         self._session = session
         self._uids = tuple(uids)
-        self._kept: dict[str, tuple[SlotMeta, dict[str, Answered]]] = {}
+        self._kept: dict[str, tuple[SlotMeta, dict[str, ComparedAnswer]]] = {}
 
-    def read(self) -> Mapping[str, Mapping[str, Answered]]:
+    def read(self) -> Mapping[str, Mapping[str, ComparedAnswer]]:
         """Give the answers by slot and prompt, the slots in the order in which they were named.
 
         What a named slot had answered before it was deleted stays.
         """
         living = {slot.uid: slot for slot in self._session.list_slots()}
-        read: dict[str, tuple[SlotMeta, dict[str, Answered]]] = {}
+        read: dict[str, tuple[SlotMeta, dict[str, ComparedAnswer]]] = {}
         for uid in self._uids or tuple(living):
             if uid in living:
                 read[uid] = living[uid], self._of(living[uid])
@@ -141,7 +141,7 @@ class Answers:
         """Tell whether a slot that was read has older turns, which weren't looked at."""
         return any(slot.turns > NEWEST_TURNS for slot, _ in self._kept.values())
 
-    def _of(self, slot: SlotMeta) -> dict[str, Answered]:
+    def _of(self, slot: SlotMeta) -> dict[str, ComparedAnswer]:
         slot = msgspec.structs.replace(slot, is_current=False)
         kept = self._kept.get(slot.uid)
         is_same = kept and msgspec.structs.replace(kept[0], is_current=False) == slot
@@ -150,12 +150,12 @@ class Answers:
         return answers_of(self._session, slot.slot_id)
 
 
-def answers_of(session: Session, slot: str) -> dict[str, Answered]:
+def answers_of(session: Session, slot: str) -> dict[str, ComparedAnswer]:
     """Find what a slot was asked in its newest turns, and its newest answer to each."""
     spans = {span.turn_id: span for span in session.turns(slot)[-NEWEST_TURNS:]}
     running = session.running().get(slot)
     since = next(iter(spans.values())).first_seq if spans else 0
-    found: dict[str, Answered] = {}
+    found: dict[str, ComparedAnswer] = {}
     events = session.history(slot)
     newest = events[bisect_left(events, since, key=lambda event: event.seq) :]
     for turn_id, told in groupby(newest, key=lambda event: event.turn_id):
@@ -164,7 +164,7 @@ def answers_of(session: Session, slot: str) -> dict[str, Answered]:
         if turn_id is None or turn_id not in spans or not isinstance(first, UserMessage):
             continue
         streaming = running.text_so_far if running and running.turn_id == turn_id else None
-        found[text_of(first.content).strip()] = Answered(
+        found[text_of(first.content).strip()] = ComparedAnswer(
             seq=of_turn[0].seq,
             turn_id=turn_id,
             turn=spans[turn_id].index,
@@ -190,7 +190,7 @@ def uids_of(session: Session, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(uids[name] for name in names)
 
 
-def shared_prompts(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[str, ...]:
+def shared_prompts(answers: Mapping[str, Mapping[str, ComparedAnswer]]) -> tuple[str, ...]:
     """Name the prompts that two different turns answered, the newest first."""
     turns: dict[str, dict[str, int]] = {}
     for of_slot in answers.values():
@@ -200,7 +200,7 @@ def shared_prompts(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[str, 
     return tuple(sorted(shared, key=lambda prompt: -max(turns[prompt].values())))
 
 
-def prompts_of(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[PromptState, ...]:
+def prompts_of(answers: Mapping[str, Mapping[str, ComparedAnswer]]) -> tuple[PromptState, ...]:
     """Give the prompts that can be chosen, the newest first."""
     return tuple(
         PromptState(id=str(_newest(answers, prompt)), label=_label(prompt))
@@ -209,7 +209,7 @@ def prompts_of(answers: Mapping[str, Mapping[str, Answered]]) -> tuple[PromptSta
 
 
 def comparison_of(
-    answers: Mapping[str, Mapping[str, Answered]],
+    answers: Mapping[str, Mapping[str, ComparedAnswer]],
     *,
     chosen: str | None = None,
     base: str | None = None,
@@ -260,13 +260,15 @@ def _nothing(slots: int, *, is_cut: bool) -> ComparisonState:
     )
 
 
-def _newest(answers: Mapping[str, Mapping[str, Answered]], prompt: str) -> int:
+def _newest(answers: Mapping[str, Mapping[str, ComparedAnswer]], prompt: str) -> int:
     return max(of_slot[prompt].seq for of_slot in answers.values() if prompt in of_slot)
 
 
-def _own(of_prompt: Mapping[str, Answered | None]) -> tuple[dict[str, Answered | None], str]:
+def _own(
+    of_prompt: Mapping[str, ComparedAnswer | None],
+) -> tuple[dict[str, ComparedAnswer | None], str]:
     """Leave out slots without an answer of their own, and too many; say how many these are."""
-    made: dict[str, Answered | None] = {}
+    made: dict[str, ComparedAnswer | None] = {}
     seen: set[str] = set()
     for slot, answered in of_prompt.items():
         if answered is not None and answered.turn_id not in seen:
@@ -279,7 +281,7 @@ def _own(of_prompt: Mapping[str, Answered | None]) -> tuple[dict[str, Answered |
 
 
 def _columns(
-    of_prompt: Mapping[str, Answered | None], base: str, compare: Compare
+    of_prompt: Mapping[str, ComparedAnswer | None], base: str, compare: Compare
 ) -> tuple[ColumnState, ...]:
     whole = of_prompt[base]
     assert whole is not None
@@ -301,7 +303,7 @@ def _columns(
 
 
 def _column(
-    slot: str, answered: Answered, pieces: tuple[Piece, ...], against: Compared | None
+    slot: str, answered: ComparedAnswer, pieces: tuple[Piece, ...], against: Compared | None
 ) -> ColumnState:
     return ColumnState(
         id=slot,
@@ -333,7 +335,7 @@ def _said(events: Iterable[LedgerEvent], streaming: str) -> str:
     return f"{text[:MAX_CHARACTERS]}… ({cut:,} characters more)" if cut > 0 else text
 
 
-def _status(events: Sequence[LedgerEvent], *, is_running: bool) -> Status:
+def _status(events: Sequence[LedgerEvent], *, is_running: bool) -> AnswerStatus:
     if is_running:
         return "running"
     last = [e.payload for e in events if isinstance(e.payload, AssistantMessage)][-1:]

@@ -26,8 +26,8 @@ from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.ledger.lines import Part, parts_of
-from agent_magics.notebook.views.ledger.rows import LedgerRows, Query, Row, slot_names
-from agent_magics.notebook.views.ledger.text import Shown, ledger_html, ledger_text, shown_of
+from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query, slot_names
+from agent_magics.notebook.views.ledger.text import ShownLines, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.views.session_text import request_text
 from agent_magics.notebook.views.view import LiveWidget, Output
 from agent_magics.session.rebuilding import Rebuilt
@@ -46,7 +46,7 @@ REBUILT = (
 _PLACE = "am-ledger--"
 
 
-class Frames(Protocol):
+class LedgerSource(Protocol):
     def states(self) -> tuple[SessionState, ...]: ...
 
 
@@ -58,11 +58,11 @@ class Session(Followable, Protocol):
     @property
     def title(self) -> str | None: ...
     @property
-    def frames(self) -> Frames: ...
+    def frames(self) -> LedgerSource: ...
     def request_of(self, seq: int) -> Rebuilt | None: ...
 
 
-class _Asked(Value):
+class _AskedFilter(Value):
     """A page's filter; the shape is checked as it comes in."""
 
     slot: str | None = None
@@ -79,7 +79,7 @@ class _Asked(Value):
 class LedgerOutput(Output):
     """One explorer, as `%ledger` shows it: a table in the file, drawn live in pages."""
 
-    def __init__(self, anchor: str, number: int, shown: Shown) -> None:
+    def __init__(self, anchor: str, number: int, shown: ShownLines) -> None:
         self._classes = _classes(anchor, number)
         self._shown = shown
 
@@ -122,7 +122,7 @@ class LedgerWidget(LiveWidget):
         self._seen = 0
         super().__init__(session, state=background_loop().call(self._state))
 
-    def explorer(self, query: Query, shown: Shown) -> LedgerOutput:
+    def explorer(self, query: Query, shown: ShownLines) -> LedgerOutput:
         """Make an explorer that begins with a filter; `shown` is what stands in the file."""
         background_loop().call(lambda: self._begin(query))
         return LedgerOutput(str(self.anchor), self._made, shown)
@@ -246,7 +246,7 @@ class LedgerExplorer(Output, LedgerWidget):
         """Give the events as a table."""
         return ledger_html(self._shown)
 
-    def _read(self) -> Shown:
+    def _read(self) -> ShownLines:
         with self._reading:
             (state,) = self._session.frames.states()
             self._rows.take(state)
@@ -271,12 +271,12 @@ def _classes(anchor: str, number: int) -> str:
 
 def _asked(query: object) -> Query | None:
     try:
-        return msgspec.convert(query, _Asked).query if isinstance(query, Mapping) else None
+        return msgspec.convert(query, _AskedFilter).query if isinstance(query, Mapping) else None
     except msgspec.ValidationError:
         return None
 
 
-def _cells(row: Row) -> list[Any]:
+def _cells(row: LedgerRow) -> list[Any]:
     at_ms = round(row.at.timestamp() * 1000)
     return [row.seq, at_ms, row.slot, row.turn, row.kind, row.line, row.tokens]
 

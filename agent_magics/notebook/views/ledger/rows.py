@@ -52,7 +52,7 @@ class Query(Value):
         return self == Query()
 
 
-class Row(Value):
+class LedgerRow(Value):
     """A line of the list. `turn` None: of no turn. `slot` "": of the session itself."""
 
     seq: int
@@ -110,11 +110,11 @@ class LedgerRows:
         self._found[query] = (found, len(self._events))
         return found
 
-    def rows(self, positions: Sequence[int], *, is_exact: bool = True) -> Iterator[Row]:
+    def rows(self, positions: Sequence[int], *, is_exact: bool = True) -> Iterator[LedgerRow]:
         """Make the lines of some events."""
         for at in positions:
             event = self._events[at]
-            yield Row(
+            yield LedgerRow(
                 seq=event.seq,
                 at=event.created_at,
                 slot=self.slot_of(event),

@@ -7,7 +7,7 @@ from html import escape
 
 from agent_magics.core.messages import Value
 from agent_magics.notebook.text.page import without_controls
-from agent_magics.notebook.views.ledger.rows import LedgerRows, Query, Row
+from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query
 
 LAST = 20
 LINE_CHARACTERS = 110
@@ -17,7 +17,7 @@ Cells = tuple[str, str, str, str, str, str]
 _HEADINGS = ("seq", "time (UTC)", "slot", "turn", "kind", "what")
 
 
-class Shown(Value):
+class ShownLines(Value):
     """Some lines of the ledger. `total`: how many match; `of`: how many there are at all; `more`:
     how to see the others.
 
@@ -25,7 +25,7 @@ class Shown(Value):
     same.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[LedgerRow, ...]
     total: int
     of: int
     is_exact: bool = True
@@ -46,10 +46,12 @@ class Shown(Value):
         return " · ".join(filter(None, [last, self.more]))
 
 
-def shown_of(rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool = True) -> Shown:
+def shown_of(
+    rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool = True
+) -> ShownLines:
     """Give the last of the events that match."""
     found = rows.matching(query)
-    return Shown(
+    return ShownLines(
         rows=tuple(rows.rows(found[-last:], is_exact=is_exact)),
         total=len(found),
         of=len(rows),
@@ -57,7 +59,7 @@ def shown_of(rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool
     )
 
 
-def ledger_text(shown: Shown, *, width: int | None = None) -> str:
+def ledger_text(shown: ShownLines, *, width: int | None = None) -> str:
     """List events, one a line, long ones cut; `width`: a terminal's columns, where it is one."""
     cells = [_cells(row, is_exact=shown.is_exact) for row in shown.rows]
     if width is not None:
@@ -73,7 +75,7 @@ def ledger_text(shown: Shown, *, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def ledger_html(shown: Shown) -> str:
+def ledger_html(shown: ShownLines) -> str:
     """Make a table that needs no script and no style sheet; every value is escaped."""
     keeps = [at for at, name in enumerate(_HEADINGS) if shown.is_exact or at != 1]
 
@@ -86,7 +88,7 @@ def ledger_html(shown: Shown) -> str:
     return f"<p>{escape(shown.head)}</p>{table if body else ''}"
 
 
-def _cells(row: Row, *, is_exact: bool) -> Cells:
+def _cells(row: LedgerRow, *, is_exact: bool) -> Cells:
     at = f"{row.at:%m-%d %H:%M:%S}" if is_exact else ""
     turn = "" if row.turn is None else str(row.turn)
     return str(row.seq), at, row.slot, turn, row.kind, row.line

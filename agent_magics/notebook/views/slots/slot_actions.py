@@ -54,16 +54,16 @@ class Delete(Value, tag_field="kind", tag="delete"):
     slot: str
 
 
-class Undo(Value, tag_field="kind", tag="undo"):
+class BringBack(Value, tag_field="kind", tag="undo"):
     """Bring back the slot that was deleted, by its uid."""
 
     uid: str
 
 
-Action = Switch | Derive | Rename | SetMode | Delete | Undo
+Action = Switch | Derive | Rename | SetMode | Delete | BringBack
 
 
-class Notice(Value):
+class ActionNotice(Value):
     """One sentence about what was done or refused; `undo` is the uid of a slot that can come back.
 
     `number` grows, so that the same sentence is said again.
@@ -84,43 +84,43 @@ def read_action(message: object) -> Action | None:
     return action
 
 
-async def act(session: Session, action: Action) -> Notice:
+async def act(session: Session, action: Action) -> ActionNotice:
     """Do it; what the session refuses is told, and nothing is changed then."""
     try:
         return await _done(session, action)
     except AgentError as error:
-        return Notice(text=error.message, is_refused=True)
+        return ActionNotice(text=error.message, is_refused=True)
 
 
-def failed(error: Exception) -> Notice:
+def failed(error: Exception) -> ActionNotice:
     """Tell of what is a fault of ours, or of a plugin."""
-    return Notice(text=InternalPanic(said_by(error)).message, is_refused=True)
+    return ActionNotice(text=InternalPanic(said_by(error)).message, is_refused=True)
 
 
-async def _done(session: Session, action: Action) -> Notice:
+async def _done(session: Session, action: Action) -> ActionNotice:
     match action:
         case Switch(slot=slot):
             await session.switch_slot(slot)
-            return Notice(text=f"now in {slot}")
+            return ActionNotice(text=f"now in {slot}")
         case Derive(slot=slot, name=name):
             await session.derive_slot(name, slot)
-            return Notice(text=f"{name} is new, from {slot}")
+            return ActionNotice(text=f"{name} is new, from {slot}")
         case Rename(slot=slot, name=name):
             await session.rename_slot(slot, name)
-            return Notice(text=f"{slot} is now called {name}")
+            return ActionNotice(text=f"{slot} is now called {name}")
         case SetMode(slot=slot):
             mode = _mode(action)
             await session.configure_slot(slot, mode=mode)
-            return Notice(text=f"{slot} is {mode_label(mode)}")
+            return ActionNotice(text=f"{slot} is {mode_label(mode)}")
         case Delete(slot=slot):
             uid = next((one.uid for one in session.list_slots() if one.slot_id == slot), None)
             await session.delete_slot(slot)
             text = f"{slot} is deleted, its log is kept; now in {session.current_slot}"
-            return Notice(text=text, undo=uid)
-        case Undo(uid=uid):
+            return ActionNotice(text=text, undo=uid)
+        case BringBack(uid=uid):
             await session.restore_slot(uid)
             names = [one.slot_id for one in session.list_slots() if one.uid == uid]
-            return Notice(text=f"{names[0]} is back")
+            return ActionNotice(text=f"{names[0]} is back")
         case _:
             assert_never(action)
 

@@ -12,11 +12,17 @@ from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import module_of
 from agent_magics.notebook.views.session_state import Session as StateSource
-from agent_magics.notebook.views.session_state import SessionState, SlotState, session_state
+from agent_magics.notebook.views.session_state import SessionViewState, SlotState, session_state
 from agent_magics.notebook.views.session_text import slots_html, slots_text
-from agent_magics.notebook.views.slots.slot_actions import Action, Notice, act, failed, read_action
+from agent_magics.notebook.views.slots.slot_actions import (
+    Action,
+    ActionNotice,
+    act,
+    failed,
+    read_action,
+)
 from agent_magics.notebook.views.slots.slot_actions import Session as Actor
-from agent_magics.notebook.views.view import View
+from agent_magics.notebook.views.view import LiveView
 from agent_magics.session.state.followers import safely
 from agent_magics.threads.loop import background_loop
 
@@ -27,7 +33,7 @@ class Session(StateSource, Actor, Followable, Protocol):
     """What the tabs need of a session: its state, its news, and changing slots."""
 
 
-class SlotTabs(View):
+class SlotTabs(LiveView):
     """Show the slots of a session as a tree of branches, and let a person work on them.
 
     A page can switch, derive, rename, set the mode, delete and undo; what the session refuses is
@@ -69,7 +75,7 @@ class SlotTabs(View):
 
     @property
     def _slots(self) -> tuple[SlotState, ...]:
-        return msgspec.convert(self.state, SessionState).slots
+        return msgspec.convert(self.state, SessionViewState).slots
 
     async def _act(self, action: Action) -> None:
         try:
@@ -80,6 +86,6 @@ class SlotTabs(View):
         finally:
             safely(self.refresh)  # the other views follow in their time
 
-    def _say(self, notice: Notice) -> None:
+    def _say(self, notice: ActionNotice) -> None:
         self._said += 1
         self.notice = msgspec.to_builtins(msgspec.structs.replace(notice, number=self._said))

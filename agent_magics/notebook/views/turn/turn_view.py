@@ -203,7 +203,7 @@ class DrawnTurn:
         self._beginning: asyncio.TimerHandle | None = None
         self._quiet: asyncio.TimerHandle | None = None
         self._watched = asyncio.Event()
-        self._questions: dict[int, _Asked] = {}
+        self._questions: dict[int, _OpenQuestion] = {}
         self.is_over = False  # it grows no more
 
     @property
@@ -274,7 +274,7 @@ class DrawnTurn:
         if not await self._is_seen():
             return None
         self._here()
-        asked = _Asked(Question(request))
+        asked = _OpenQuestion(Question(request))
         number = self.picture.ask(**asked.shown())
         self._questions[number] = asked
         self._doing("asking")
@@ -386,7 +386,7 @@ class DrawnTurn:
         self._pages.changed()
 
 
-class _Asked:
+class _OpenQuestion:
     """A question that stands in a page, and its answer."""
 
     def __init__(self, question: Question) -> None:

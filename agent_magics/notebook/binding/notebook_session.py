@@ -22,17 +22,17 @@ from agent_magics.ledger.peek import notebooks_in
 from agent_magics.ledger.place import path_of
 from agent_magics.notebook.binding.extensions import add_extensions, add_skills
 from agent_magics.notebook.binding.model_choice import ModelChoice, NoModelYet
-from agent_magics.notebook.binding.place import Place, glance, session_line
+from agent_magics.notebook.binding.notebook_keys import NotebookKeys, glance, session_line
 from agent_magics.notebook.binding.recording import Recording
 from agent_magics.notebook.binding.rerun import is_same_cell, maker_of
-from agent_magics.notebook.binding.rerun_guard import Again
+from agent_magics.notebook.binding.rerun_guard import RerunGuard
 from agent_magics.notebook.kernel.approval import StdinApprover
-from agent_magics.notebook.kernel.bridge import Bridge, cell_origin
+from agent_magics.notebook.kernel.bridge import LoopBridge, cell_origin
 from agent_magics.notebook.kernel.defined_tools import tools_in
 from agent_magics.notebook.kernel.failures import Failures
 from agent_magics.notebook.kernel.host import notebook_folder
 from agent_magics.notebook.kernel.printing import say
-from agent_magics.notebook.kernel.tools.access import Reach
+from agent_magics.notebook.kernel.tools.access import KernelAccess
 from agent_magics.notebook.views.turn.live_turns import LiveTurns
 from agent_magics.settings import (
     NO_MODEL,
@@ -61,29 +61,30 @@ _ENGINE = (
 )
 
 
-class Seat:
+class NotebookSession:
     """Holds the session that the magics of one shell use.
 
     `failures`: what of the notebook's own cells failed last.
     `seen_models`: the specs that were listed last, `seen_memories`: the names of what was shown
-    last. `remembers` tells whether what is said is read for memories, `reach` how far the agent
-    may reach into the kernel. `built`: the agent, once there is one, `mcp` its MCP servers' tools.
+    last. `remembers` tells whether what is said is read for memories, `kernel_access` how far the
+    agent may reach into the kernel. `built`: the agent, once there is one, `mcp` its MCP servers'
+    tools.
     """
 
     def __init__(
         self,
         shell: InteractiveShell,
-        bridge: Bridge,
+        bridge: LoopBridge,
         settings: Callable[[], Settings],
         *,
         rerun: Callable[[], str],
         compaction: Callable[[], CompactionConfig],
         remembers: Callable[[], bool] = lambda: False,
-        reach: Callable[[], Reach] = Reach,
+        kernel_access: Callable[[], KernelAccess] = KernelAccess,
     ) -> None:
         self.shell = shell
         self.bridge = bridge
-        self.reach = reach
+        self.kernel_access = kernel_access
         self.approver = StdinApprover(shell, bridge.main)
         self.live_turns = LiveTurns(self.approver, bridge.main)
         self.failures = Failures()
@@ -93,7 +94,7 @@ class Seat:
         self.mcp: McpTools | None = None
         self.folder = notebook_folder()
         self.settings = settings
-        self.again = Again(rerun)
+        self.rerun_guard = RerunGuard(rerun)
         self._compaction = compaction
         self._left: str | None = None
         self._own_switches = 0
@@ -191,7 +192,7 @@ class Seat:
     def made_here(self, slot: str) -> bool:
         """Tell whether the cell that runs made this slot before (D 52)."""
         origin = cell_origin()
-        if origin is None or not self.again.may_be("slot"):
+        if origin is None or not self.rerun_guard.may_be("slot"):
             return False
         return is_same_cell(maker_of(self.bridge.run(self.stored_state), slot), origin)
 
@@ -260,7 +261,7 @@ class Seat:
             for provider in providers_for(os.environ):
                 builder.register_model_provider(self.recording.wrapped(provider))
             builder.register_approver(self.live_turns)
-            offer_kernel(builder, self.shell, self.reach, self.folder)
+            offer_kernel(builder, self.shell, self.kernel_access, self.folder)
             said = await add_extensions(builder, self.recording.wrapped)
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
@@ -281,7 +282,7 @@ class Seat:
             default_model=model,
             compact_model=writer,
             compaction=self._compaction(),
-            approval=self.reach().approval,
+            approval=self.kernel_access().approval,
             context_limit=settings.context_limit,
             memory_extraction=self.remembers(),
             max_cost_per_turn=settings.max_cost_per_turn,
@@ -318,7 +319,7 @@ class Seat:
             self._session = await agent.resume_session(session_id, take=take, readonly=readonly)
         except SessionLocked as error:
             raise SessionLocked(name, error.holder) from None
-        await self._bind(Place.here(None), self._session)
+        await self._bind(NotebookKeys.here(None), self._session)
         self._is_elsewhere = False
         self._own_switches = 0
         await self._apply_model(self._session)
@@ -361,7 +362,7 @@ class Seat:
         return session
 
     async def _open(self) -> Session:
-        place = Place.here(self.settings().session)
+        place = NotebookKeys.here(self.settings().session)
         line = (
             session_line(self.settings(), glance(self.settings())) if self._is_elsewhere else None
         )
@@ -405,7 +406,7 @@ class Seat:
         else:
             await self._apply_model(await self._opened())
 
-    async def _resumed(self, agent: Agent, place: Place) -> Session | None:
+    async def _resumed(self, agent: Agent, place: NotebookKeys) -> Session | None:
         assert self._store is not None
         names = [self._left]
         names += [place.named] if place.named else [await self._store.bound(k) for k in place.keys]
@@ -418,7 +419,7 @@ class Seat:
                 raise SessionLocked(await _shown_name(agent, name), error.holder) from None
         return None
 
-    async def _bind(self, place: Place, session: Session) -> None:
+    async def _bind(self, place: NotebookKeys, session: Session) -> None:
         if self._store is not None and not session.is_readonly:
             for key in place.keys:
                 await self._store.bind(key, session.session_id)

@@ -1,4 +1,4 @@
-"""What one open session works with: its parts, its mirror and recorder, and what runs in it.
+"""What one open session works with: its parts, its state and recorder, and what runs in it.
 
 Everything here runs on the session's loop.
 """
@@ -34,18 +34,18 @@ from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Failed, Panicked
 from agent_magics.session.compaction.compactor import Compactor
 from agent_magics.session.compaction.request_fitter import Trigger
-from agent_magics.session.compaction.slot_bridge import Bridges
+from agent_magics.session.compaction.slot_bridge import SlotBridge
 from agent_magics.session.compaction.summaries import Summaries
 from agent_magics.session.extensions.hooks import HookScope, called_from_hook
 from agent_magics.session.memory.fact_tools import memory_tools
 from agent_magics.session.memory.facts import SessionMemory
 from agent_magics.session.parts import AgentParts, Models
-from agent_magics.session.request.request_builder import Draught, RequestBuilder
-from agent_magics.session.request.side_request import Aside
+from agent_magics.session.request.request_builder import PreparedRequest, RequestBuilder
+from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.slots.changes import SlotChanges
 from agent_magics.session.slots.listing import Listing
-from agent_magics.session.state.followers import Following
-from agent_magics.session.state.loaded import Mirror, is_static
+from agent_magics.session.state.followers import Followers
+from agent_magics.session.state.loaded import LoadedSession, is_static
 from agent_magics.session.state.recorder import Recorder
 from agent_magics.session.state.references import References
 from agent_magics.session.state.running_turn import CancelToken, RunningTurn
@@ -58,24 +58,24 @@ CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s (D 50)
 _log = logging.getLogger("agent_magics.session")
 
 
-class Desk:
+class OpenSession:
     """The working state behind a `Session`."""
 
     def __init__(self, parts: AgentParts, recorder: Recorder) -> None:
         self.parts = parts
         self.recorder = recorder
-        self.mirror: Mirror = recorder.mirror
-        self.listing = Listing(self.mirror)
+        self.loaded: LoadedSession = recorder.loaded
+        self.listing = Listing(self.loaded)
         self.models = Models(parts.registry, parts.config.models)
         self.memory = SessionMemory(recorder, self.check_open)
-        aside = Aside(recorder=recorder, clock=parts.clock, config=parts.config)
-        self.bridges = Bridges(recorder=recorder, aside=aside)
+        side_request = SideRequest(recorder=recorder, clock=parts.clock, config=parts.config)
+        self.bridges = SlotBridge(recorder=recorder, side_request=side_request)
         self.references = References(parts.references)
         self.remembering = parts.memory.enter(recorder)
-        self.builder = self.builder_for(self.mirror, self.references)
-        self.slot_changes = SlotChanges(self.mirror, recorder.event, parts.clock, parts.ids)
+        self.builder = self.builder_for(self.loaded, self.references)
+        self.slot_changes = SlotChanges(self.loaded, recorder.event, parts.clock, parts.ids)
         self.running: dict[str, RunningTurn] = {}
-        self.following = Following(self.running)
+        self.following = Followers(self.running)
         recorder.subscribe(self.following.changed)
         self.switches = 0
         self.is_closed = False
@@ -88,7 +88,9 @@ class Desk:
         self.trigger = Trigger()
         summaries = parts.config.summary_config
         self.summaries = (
-            Summaries(config=summaries, recorder=recorder, aside=aside) if summaries else None
+            Summaries(config=summaries, recorder=recorder, side_request=side_request)
+            if summaries
+            else None
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: set[asyncio.Task[Any]] = set()
@@ -98,7 +100,7 @@ class Desk:
     @property
     def name(self) -> str:
         """The session as people know it: its title, else its id."""
-        return self.mirror.row.title or self.mirror.row.session_id
+        return self.loaded.row.title or self.loaded.row.session_id
 
     @property
     def session_model(self) -> str:
@@ -106,12 +108,12 @@ class Desk:
 
     @property
     def chosen_model(self) -> str | None:
-        chosen = self.mirror.metadata.get("session_config", {}).get("model_id")
+        chosen = self.loaded.metadata.get("session_config", {}).get("model_id")
         return str(chosen) if chosen else None
 
     @property
     def prompt_override(self) -> str | None:
-        override = self.mirror.metadata.get("session_config", {}).get("system_prompt_override")
+        override = self.loaded.metadata.get("session_config", {}).get("system_prompt_override")
         return str(override) if override else None
 
     def spec_of(self, slot: Slot) -> str:
@@ -120,10 +122,12 @@ class Desk:
     async def model_of(self, slot: Slot) -> tuple[Provider, ModelInfo]:
         return await self.models.find(self.spec_of(slot))
 
-    def builder_for(self, mirror: Mirror, references: References | None = None) -> RequestBuilder:
-        """Make what makes requests from a mirror, this session's or one of its past."""
+    def builder_for(
+        self, loaded: LoadedSession, references: References | None = None
+    ) -> RequestBuilder:
+        """Make what makes requests from a loaded session, this one or one of its past."""
         return RequestBuilder(
-            mirror,
+            loaded,
             self.parts.config,
             self.parts.tools,
             self._own_tools,
@@ -141,12 +145,12 @@ class Desk:
         return {uid: turn.turn_id for uid, turn in self.running.items()}
 
     def snapshot(self) -> SessionState:
-        return self.mirror.snapshot(tuple(self.running_ids().values()))
+        return self.loaded.snapshot(tuple(self.running_ids().values()))
 
     def turns(self, slot: Slot) -> tuple[TurnSpan, ...]:
-        return self.mirror.turns(slot, self.running_ids().get(slot.uid))
+        return self.loaded.turns(slot, self.running_ids().get(slot.uid))
 
-    def draught(self, slot: Slot, model: ModelInfo) -> Draught:
+    def prepared(self, slot: Slot, model: ModelInfo) -> PreparedRequest:
         return self.builder.build(
             slot,
             model,
@@ -185,7 +189,7 @@ class Desk:
         return HookScope(
             registry=self.parts.plugins.hooks,
             clock=self.parts.clock,
-            session_id=self.mirror.row.session_id,
+            session_id=self.loaded.row.session_id,
             slot_id=slot_id,
             turn_id=turn_id,
             turn_index=turn_index,
@@ -221,19 +225,19 @@ class Desk:
 
     def check_free(self, slot_id: str, *, replace: bool) -> None:
         """A slot that is to be replaced must be idle."""
-        if replace and slot_id in self.mirror.living:
+        if replace and slot_id in self.loaded.living:
             self.idle_slot(slot_id)
 
     def idle_slot(self, slot_id: str | None) -> Slot:
         """Find a slot in which nothing runs, or raise `SlotNotFound` or `TurnBusy`."""
-        slot = self.mirror.slot(slot_id)
+        slot = self.loaded.slot(slot_id)
         if slot.uid in self._doing:
             raise TurnBusy(slot.slot_id, self._doing[slot.uid])
         return slot
 
     def check_writable(self, uid: str) -> None:
         """Raise `SlotReadonly` where the slot may not be added to (S11)."""
-        slot = self.mirror.slots[uid]
+        slot = self.loaded.slots[uid]
         if isinstance(slot.config.mode, Readonly):
             raise SlotReadonly(slot.slot_id)
 
@@ -263,7 +267,7 @@ class Desk:
 
     def _borders(self, slot: Slot) -> set[int]:
         """Find the seqs between a turn and what was recorded outside of turns, a bridge say."""
-        events = self.mirror.view(slot).events
+        events = self.loaded.view(slot).events
         return {a.seq for a, b in pairwise(events) if a.turn_id != b.turn_id}
 
     def fork_seq(self, parent: Slot, at_seq: int | None) -> int:
@@ -271,7 +275,7 @@ class Desk:
         if at_seq is not None:
             self.check_turn_end(parent, at_seq)
             return at_seq
-        return self.mirror.last_finished_seq(parent, self.running_ids().get(parent.uid))
+        return self.loaded.last_finished_seq(parent, self.running_ids().get(parent.uid))
 
     @contextmanager
     def doing(self, slot: Slot, what: str) -> Iterator[None]:
@@ -294,11 +298,11 @@ class Desk:
     async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
         """Write a change of an open session; static slots stay in this process (D 23)."""
         self.check_open()
-        statics = {uid for uid, slot in self.mirror.slots.items() if is_static(slot)}
+        statics = {uid for uid, slot in self.loaded.slots.items() if is_static(slot)}
         statics.update(slot.uid for slot in change.slots if is_static(slot))
         stored = _without(change, statics)
         events = await self.recorder.commit(stored) if stored != Change() else ()
-        self.mirror.apply(_only(change, statics), ())
+        self.loaded.apply(_only(change, statics), ())
         self.recorder.notify()
         return events
 
@@ -324,7 +328,7 @@ class Desk:
         """Check everything, keep the slot, start the turn's task."""
         self.check_open()
         skills = self.parts.skills.called_by(given)
-        slot = self.mirror.slot(slot_id)
+        slot = self.loaded.slot(slot_id)
         self.check_writable(slot.uid)
         self.idle_slot(slot.slot_id)
         self.check_model(model or self.spec_of(slot))
@@ -333,7 +337,7 @@ class Desk:
         self.running[slot.uid] = turn
         forget = cancel.on_cancel(turn.cancel) if cancel is not None else None
         starting = TurnStart(
-            desk=self,
+            open_session=self,
             turn=turn,
             slot=slot,
             given=given,
@@ -378,7 +382,7 @@ class Desk:
             raise
         try:
             if self.remembering and not force and not self.recorder.is_readonly:
-                slot = self.mirror.slot(None)
+                slot = self.loaded.slot(None)
                 await self.remembering.at_close(lambda: self.memory_writer(slot))
         finally:
             if not self.is_closed:  # by force, meanwhile
@@ -391,7 +395,7 @@ class Desk:
         """Tell the plugins that the session ends; None: they may take their time, and say no."""
         if self.recorder.is_readonly:  # it goes on where it is written
             return
-        ending = SessionEnding(message_count=self.mirror.row.message_count)
+        ending = SessionEnding(message_count=self.loaded.row.message_count)
         if patience_s is None:
             await self.hooks().fire(ending)
             return
@@ -414,7 +418,7 @@ class Desk:
 
     def _handle(self, slot: Slot) -> RunningTurn:
         return RunningTurn(
-            session_id=self.mirror.row.session_id,
+            session_id=self.loaded.row.session_id,
             slot_id=slot.slot_id,
             slot_uid=slot.uid,
             turn_id=self.parts.ids.new("turn"),

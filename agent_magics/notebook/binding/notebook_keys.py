@@ -13,7 +13,7 @@ from agent_magics.notebook.text.shapes import counted
 from agent_magics.settings import Settings
 
 
-class Place(Value):
+class NotebookKeys(Value):
     """Where this kernel may find its session: the name it was given, else what it is bound to."""
 
     named: str | None
@@ -21,7 +21,7 @@ class Place(Value):
     title: str | None
 
     @classmethod
-    def here(cls, named: str | None) -> Place:
+    def here(cls, named: str | None) -> NotebookKeys:
         """Read the place from the kernel and its server."""
         path = notebook_path()
         title = PurePath(path).stem if path else None
@@ -37,14 +37,14 @@ class Place(Value):
 
 def glance(settings: Settings) -> Peek | None:
     """Look at the session that is found here; None where it will be a new one. Opens nothing."""
-    place = Place.here(settings.session)
+    place = NotebookKeys.here(settings.session)
     return peek(path_of(settings.store), place.keys, session_id=place.named)
 
 
 def session_line(settings: Settings, found: Peek | None) -> str:
     """Say which session this notebook has, as a glance found it."""
     if found is None:
-        name = Place.here(settings.session).title
+        name = NotebookKeys.here(settings.session).title
         return f'session "{name}" new' if name else "new session"
     name = found.title or found.session_id
     if found.is_held:
