@@ -244,7 +244,7 @@ def current() -> Session:
 
 
 def frames(store: str | Path | None = None) -> Frames:
-    """Give data frames over all sessions of a store, for analysis (D1).
+    """Give data frames over all sessions of a store, for analysis.
 
     `store` is a path or an `sqlite:///` URL; None: this notebook's store, else the default one.
     The store is only read, also while other kernels write it. Reading it raises `StorageError`

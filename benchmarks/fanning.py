@@ -1,4 +1,4 @@
-"""What asking many slots at once takes beside asking the slowest of them alone (B5)."""
+"""What asking many slots at once takes beside asking the slowest of them alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Where a checkpoint may begin: at a turn, and in overflow recovery at an iteration (decision 35).
+"""Where a checkpoint may begin: at a turn, and in overflow recovery at an iteration.
+
+Why: docs/decisions.md#35.
 
 An iteration is an assistant's message with its calls and all their results. No cut stands between
-a call and its result (invariant 2).
+a call and its result.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def recovery_cuts(
 
 
 def running_cuts(view: SlotHistory, running_turn: str, start: int = 0) -> list[Cut]:
-    """List the iterations of the running turn but the first, behind `start` (decision 35, C15)."""
+    """List the iterations of the running turn but the first, behind `start`."""
     events: list[LedgerEvent] = []
     for event in reversed(view.events):
         if event.turn_id not in (running_turn, None):
@@ -81,6 +83,7 @@ def fewest_behind(cuts: Sequence[Cut], fits: Callable[[Cut], bool]) -> Cut | Non
     """
     if not cuts:
         return None
+    # Each question builds a whole request, which takes 0.2 s over 20,000 turns.
     low, high = 0, len(cuts) - 1
     while low < high:
         middle = (low + high) // 2
@@ -108,21 +111,23 @@ def _events_of(view: SlotHistory, span: TurnSpan) -> Sequence[LedgerEvent]:
 
 
 def _beginnings(turn: Sequence[LedgerEvent]) -> Iterator[LedgerEvent]:
-    """Give the events that begin an iteration while no call before them waits for its result."""
+    """Yield the events that begin an iteration while no call before them waits for its result."""
     last_result = _last_results(turn)
     open_until = -1
     for at, event in enumerate(turn):
         if open_until < at and _begins(turn, at):
             yield event
+        # A tool may answer late, when the model has gone on: until then no cut may come between.
         open_until = max(open_until, last_result.get(at, -1))
 
 
 def _begins(turn: Sequence[LedgerEvent], at: int) -> bool:
-    """Tell whether an assistant's message begins here that says or calls something."""
+    """Return whether an assistant's message begins here that says or calls something."""
     match turn[at].payload:
         case AssistantMessage(content=content):
             return bool(spoken(content)) or _is_call(turn, at + 1)
         case ToolCalled():
+            # A model may call without a word; then no message of its own begins the iteration.
             return not (at and isinstance(turn[at - 1].payload, AssistantMessage | ToolCalled))
         case Imported(message=Assistant(content=content, calls=calls)):
             return bool(spoken(content) or calls)

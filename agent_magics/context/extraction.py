@@ -1,4 +1,4 @@
-"""What is asked of the model that keeps the lasting memories, and how its answer is read (E16).
+"""What is asked of the model that keeps the lasting memories, and how its answer is read.
 
 Pure: a conversation and the memories there are become one request; an answer becomes operations.
 """
@@ -119,9 +119,9 @@ def extraction_request(
 ) -> ExtractionRequest | None:
     """Build the one tool-less request of an extraction; None where nothing of it fits.
 
-    It fits into `window` tokens with its answer (C10): memories take up to half of the room, the
+    It fits into `window` tokens with its answer: memories take up to half of the room, the
     newest first (`existing` comes so); of what was said the newest stays, slot by slot. Memories
-    are told by number, so that the same talk gives the same request (decision 61).
+    are told by number, so that the same talk gives the same request (docs/decisions.md#61).
     """
     output = min(MAX_OUTPUT_TOKENS, window // 4)
     frame = count_text(EXTRACTION_SYSTEM) + count_text(EXTRACTION_PROMPT) + 4 * FRAME_TOKENS
@@ -180,7 +180,7 @@ def by_id(operations: Iterable[Operation], told: Sequence[Memory]) -> tuple[Oper
 
 
 def clean_tags(tags: Any) -> tuple[str, ...]:
-    """Give tags as they are kept: single lines, each once, eight at most."""
+    """Return tags as they are kept: single lines, each once, eight at most."""
     given = tags if isinstance(tags, list | tuple) else ()
     lines = (" ".join(tag.split())[:MAX_TAG_CHARACTERS] for tag in given if isinstance(tag, str))
     return tuple(dict.fromkeys(line for line in lines if line))[:MAX_TAGS]

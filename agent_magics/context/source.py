@@ -1,4 +1,4 @@
-"""The bounded copy of a conversation that a summarising model reads (seed 002 § 10.3, C10).
+"""The bounded copy of a conversation that a summarising model reads.
 
 Only this copy is shortened; what the ledger holds is untouched.
 """

@@ -1,4 +1,4 @@
-"""Whether a text is a summary at all: refusals and wrong forms, by phrase and by form (D 36)."""
+"""Whether a text is a summary at all: refusals and wrong forms, by phrase and by form."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def fault_of(text: str, *, needs_headings: bool = True) -> str | None:
 
 
 def _parted(text: str) -> tuple[str, int]:
-    """Give what stands before the first heading, and how many of the nine there are.
+    """Return what stands before the first heading, and how many of the nine there are.
 
     A text with too few headings is all opening.
     """

@@ -1,4 +1,4 @@
-"""How many tokens things weigh, exact and offline, in o200k_base (decision 38).
+"""How many tokens things weigh, exact and offline, in o200k_base (docs/decisions.md#38).
 
 A text is counted once, when it is recorded; everything later adds up stored numbers.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 IMAGE_TOKENS = 1_600
 FRAME_TOKENS = 4  # what a server adds around each message and each tool: role, separators
-EXACT_CHARACTERS = 1_500_000  # above what one tool may write (E10); longer texts are sampled
+EXACT_CHARACTERS = 1_500_000  # above what one tool may write; longer texts are sampled
 PIECE_CHARACTERS = 50_000  # tiktoken's matcher dies on a million spaces in one call
 SAMPLES = 32
 
@@ -78,7 +78,7 @@ def count_text(text: str) -> int:
 
 
 def count_payload(payload: Payload) -> int:
-    """Count what an event weighs in a request, private reasoning left out (decision 5).
+    """Count what an event weighs in a request, private reasoning left out.
 
     0 for kinds that no model sees.
     """

@@ -1,4 +1,4 @@
-"""Approval: a person says whether a tool that changes something may run (N8, decision 55)."""
+"""Approval: a person says whether a tool that changes something may run."""
 
 from __future__ import annotations
 

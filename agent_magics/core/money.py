@@ -1,4 +1,7 @@
-"""What requests cost: prices, sums that keep unknown apart from nothing, and limits (P7, D 57)."""
+"""What requests cost: prices, sums that keep unknown apart from nothing, and limits.
+
+Why: docs/decisions.md#57.
+"""
 
 from __future__ import annotations
 

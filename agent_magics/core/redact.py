@@ -1,4 +1,4 @@
-"""Take keys out of text that people, logs and recordings will see (decision 66)."""
+"""Take keys out of text that people, logs and recordings will see."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one sanitiser at the ledger's door: text that would kill a session is made harmless.
 
-Rules: `providers.md` § Text that kills sessions. Nothing is unescaped, so cleaning twice is the
-same as cleaning once.
+A server refuses every later request that has such text, so one result could end a session. Nothing
+is unescaped, so cleaning twice is the same as cleaning once.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def check_state(state: SessionState, name: str) -> SessionState:
 
 
 def has_rights(state: SessionState) -> bool:
-    """Tell whether a slot lets tools run without asking."""
+    """Return whether a slot lets tools run without asking."""
     return any("auto" in slot.config.approval.values() for slot in state.slots)
 
 
@@ -136,7 +136,7 @@ def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a name can be stored, shown and looked up."""
+    """Return whether a name can be stored, shown and looked up."""
     return len(text) <= MAX_ID_CHARACTERS and clean_text(text) == text and text.isprintable()
 
 

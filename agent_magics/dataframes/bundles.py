@@ -1,4 +1,4 @@
-"""A session as a file that another store can take in whole: JSON Lines, read with suspicion (D2).
+"""A session as a file that another store can take in whole: JSON Lines, read with suspicion.
 
 A bundle is a header, then a line for each slot, checkpoint, draft and event, then an end that
 counts and digests what stands before it. Facts of the session's memory are among the events. What
@@ -101,7 +101,7 @@ def read_lines(file: BinaryIO, name: str) -> SessionState:
 
 
 def packed_of(payload: Payload) -> str | None:
-    """Give a payload in base64, where its JSON would not come back as the same bytes."""
+    """Return a payload in base64, where its JSON would not come back as the same bytes."""
     exact = encode_payload(payload)
     try:
         told = encode_payload(msgspec.json.decode(msgspec.json.encode(payload), type=Payload))
@@ -142,7 +142,7 @@ def _lines(state: SessionState) -> Iterator[BundleLine]:
 
 
 def _checked_lines(file: BinaryIO, name: str) -> Iterator[BundleLine]:
-    """Give the lines; the end must be there, count them, and know their digest."""
+    """Yield the lines; the end must be there, count them, and know their digest."""
     decoder = msgspec.json.Decoder(BundleLine)
     digest = hashlib.sha256()
     number = 0

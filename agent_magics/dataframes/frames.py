@@ -44,7 +44,7 @@ class Frames:
         return f"<frames: {', '.join(named)} give pandas data frames>"
 
     def states(self) -> tuple[SessionState, ...]:
-        """Give the sessions that the frames are made of."""
+        """Return the sessions that the frames are made of."""
         return tuple(self._read())
 
     @property

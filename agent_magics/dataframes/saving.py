@@ -56,7 +56,7 @@ def _taken(name: str) -> InputValidation:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Give a file in the same folder; it is gone afterwards, unless it was renamed."""
+    """Open a file in the same folder; it is gone afterwards, unless it was renamed."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -76,7 +76,7 @@ class KnownNames:
         return self._notebook.seen_memories
 
     def values_of(self, name: str, trait: traitlets.TraitType[Any, Any] | None) -> tuple[str, ...]:
-        """Give values that a setting may have, as they are typed; `trait` None: there is none."""
+        """Return values that a setting may have, as they are typed; `trait` None: there is none."""
         match trait, name:
             case traitlets.Union(), _:
                 return self.values_of(name, trait.trait_types[0])

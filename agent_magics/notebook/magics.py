@@ -383,7 +383,7 @@ class AgentMagics(Magics):
         return None
 
     def _names(self, local: dict[str, Any] | None) -> dict[str, Any]:
-        """Give the names that a prompt may use: the kernel's, in a function its own before them."""
+        """Return the names a prompt may use: the kernel's, in a function its own before them."""
         names: dict[str, Any] = self._host.user_ns
         return names if local is None or local is names else {**names, **local}
 

@@ -46,7 +46,7 @@ class InputTransformer:
         self._settings = settings
 
     def __call__(self, lines: list[str]) -> list[str]:
-        """Give the cell's lines as IPython should read them; may raise `UsageError`."""
+        """Return the cell's lines as IPython should read them; may raise `UsageError`."""
         if not lines:
             return lines
         if lines[0].startswith("%%"):

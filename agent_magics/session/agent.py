@@ -118,6 +118,8 @@ class Agent:
         """
         wanted = config or SessionConfig()
         if wanted.model_id is not None:
+            # Before anything is stored: a session of a model that doesn't exist would have to be
+            # deleted again.
             self._parts.registry.resolve(wanted.model_id)
         session_id = wanted.session_id or self._parts.ids.new("session")
         return await self._opened(session_id, lambda: self._make(session_id, wanted))
@@ -126,7 +128,7 @@ class Agent:
     async def resume_session(
         self, session_id: str, *, take: bool = False, readonly: bool = False
     ) -> Session:
-        """Open a stored session as it was; no model is called (E18, D 43).
+        """Open a stored session as it was; no model is called.
 
         `take`: from another kernel that holds it. `readonly`: only to look at. Raises
         `SessionNotFound`, `SessionLocked`, `SessionBusy`, `AgentShutdown`, `StorageError`.
@@ -166,6 +168,7 @@ class Agent:
             await session.set_title(title)
             return
         wanted = checked_title(title)
+        # A title is a write like any other: another kernel may have the session open.
         lease = await storage.acquire(session_id, self._owner())
         try:
             await storage.commit(lease, Change(title=wanted))
@@ -176,13 +179,14 @@ class Agent:
     async def export_session(
         self, session_id: str, path: Path | str, *, overwrites: bool = False
     ) -> SessionState:
-        """Write a stored session to a file, whole, and give what is in it (D2).
+        """Write a stored session to a file, whole, and give what is in it.
 
         `path` ends in `.jsonl`, or `.parquet` (needs pyarrow). Raises `SessionNotFound`,
         `InputValidation` (the name, or a file that is there), `StorageError` (the file).
         """
         self._check_stored()
         state = await self._loaded(session_id)
+        # A large session takes seconds to write, and the loop serves running turns meanwhile.
         await asyncio.to_thread(export_state, state, Path(path), overwrites=overwrites)
         return state
 
@@ -197,6 +201,7 @@ class Agent:
         if not isinstance(storage, Restoring):
             raise StorageError("The session storage that is registered here can't import.")
         state = await asyncio.to_thread(import_state, Path(path))
+        # The original may be here too; both then live on.
         if await storage.load(state.row.session_id) is not None:
             state = renamed(state, self._parts.ids.new("session"))
         await storage.restore(state)
@@ -216,7 +221,7 @@ class Agent:
 
         Whoever asks meanwhile waits for the same end (what itself is being ended doesn't wait).
         Raises `PluginAborted` where a plugin keeps the session open: then the agent goes on. With
-        `force` no plugin can, and none is waited for long: the kernel ends (decisions 14, 50); it
+        `force` no plugin can, and none is waited for long: the kernel ends; it
         takes over what goes on without. A cancel ends it where nobody else waits; once the session
         is closed the agent opens no other, and a later call finishes.
         """
@@ -231,6 +236,8 @@ class Agent:
         try:
             await asyncio.shield(end)
         except asyncio.CancelledError:
+            # The last one who waits takes the shutdown along; others would otherwise find their own
+            # cancelled by a stranger.
             if self._waiting == 1 and not end.done():
                 self._ending.cancel()
                 await asyncio.wait([end])
@@ -239,7 +246,7 @@ class Agent:
             self._waiting -= 1
 
     def _is_within(self) -> bool:
-        """Tell whether the caller is something that the shutdown waits for."""
+        """Return whether the caller is something that the shutdown waits for."""
         return called_from_hook() or _in_its_end.get() is self
 
     def _begin_end(self, *, force: bool) -> None:
@@ -266,6 +273,7 @@ class Agent:
         _in_its_end.set(self)
         if before is not None:
             before.cancel()
+            # By force: the polite shutdown may hang in a plugin, and the kernel's time runs.
             await asyncio.wait([before], timeout=GIVING_WAY_S)
         try:
             if force:  # at once: a kernel has 2 s for all of it
@@ -273,6 +281,8 @@ class Agent:
             else:
                 await self._close_session(force=False)
         except BaseException:
+            # A plugin said no, so the agent goes on; unless a forced shutdown has taken over
+            # meanwhile.
             if self._open() is not None and self._ending is asyncio.current_task():
                 self._life = "running"
             raise
@@ -311,6 +321,7 @@ class Agent:
             raise AgentShutdown
         if self._open() is not None or self._is_opening:
             raise SessionBusy(self._open_id() or session_id)
+        # Reserved before the first await: two openings at once would both find the place free.
         self._is_opening = True
         try:
             session = await make()
@@ -326,6 +337,7 @@ class Agent:
         storage = self._parts.storage
         model = wanted.model_id or self._parts.config.default_model
         await self._hooks(session_id).fire(SessionStarting(model_id=model))
+        # A failed opening leaves nothing behind, but never deletes what was there before it.
         was_there = await storage.load(session_id) is not None
         lease = await storage.acquire(session_id, self._owner(), create=True)
         try:
@@ -353,6 +365,8 @@ class Agent:
             recorder.is_readonly = True
             recorder.readonly_because = "it was opened here to look at only"
             return await self._seated(recorder)
+        # The lease before the load: events that the old owner wrote in between would be missing
+        # from our view.
         lease = await storage.acquire(session_id, self._owner(), take=take)
         try:
             recorder = self._recorder(lease, await self._loaded(session_id))

@@ -45,7 +45,7 @@ from agent_magics.threads.loop import background_loop, on_session_loop
 
 
 class AgentBuilder:
-    """Collects what an agent is made of; `build` checks that it fits together (seed 001 § 7.1)."""
+    """Collects what an agent is made of; `build` checks that it fits together."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class AgentBuilder:
         return self
 
     def register_skill(self, skill: Skill) -> AgentBuilder:
-        """Add instructions that a person calls by `/name` at the beginning of a prompt (E15)."""
+        """Add instructions that a person calls by `/name` at the beginning of a prompt."""
         self._skills.append(skill)
         return self
 
@@ -100,7 +100,7 @@ class AgentBuilder:
         *,
         on_fault: OnFault | None = None,
     ) -> AgentBuilder:
-        """Add a plugin, started by `build`; its hooks get `config` with every payload (E14).
+        """Add a plugin, started by `build`; its hooks get `config` with every payload.
 
         A plugin that can't start fails the build; with `on_fault`, that gets the sentence and the
         agent is built without it.
@@ -109,17 +109,17 @@ class AgentBuilder:
         return self
 
     def register_approver(self, approver: Approver) -> AgentBuilder:
-        """Ask there before a mutating tool runs, unless its policy answers (decision 55)."""
+        """Ask there before a mutating tool runs, unless its policy answers."""
         self._approver = approver
         return self
 
     def register_reference_source(self, source: ReferenceSource) -> AgentBuilder:
-        """Add something that tells the model what is new, with each turn's first message (D 4)."""
+        """Add something that tells the model what is new, with each turn's first message."""
         self._references.append(source)
         return self
 
     def summary_config(self, config: SummaryConfig) -> AgentBuilder:
-        """Summarise slots by themselves when their history grows (seed 004); off without this."""
+        """Summarise slots by themselves when their history grows; off without this."""
         self._config = msgspec.structs.replace(self._config, summary_config=config)
         return self
 
@@ -129,7 +129,7 @@ class AgentBuilder:
         return self
 
     def register_memory_storage(self, storage: MemoryStorage) -> AgentBuilder:
-        """Keep memories there; without one nothing lasts across sessions (E16)."""
+        """Keep memories there; without one nothing lasts across sessions."""
         self._memories.append(storage)
         return self
 

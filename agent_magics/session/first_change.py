@@ -12,7 +12,7 @@ from agent_magics.session.state.recorder import Recorder
 
 
 def first_change(recorder: Recorder, parts: AgentParts, wanted: SessionConfig) -> Change:
-    """Make a session's first change (seed 001 § 7.2, S1)."""
+    """Make a session's first change."""
     slot = Slot(
         uid=parts.ids.new("slot"),
         slot_id=DEFAULT_SLOT,

@@ -60,7 +60,7 @@ class RandomIds:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentParts:
-    """The immutable inside of an agent (seed 001 § 6.1). `is_stored`: a storage was registered."""
+    """The immutable inside of an agent. `is_stored`: a storage was registered."""
 
     config: AgentConfig
     registry: ProviderRegistry
@@ -79,7 +79,7 @@ class AgentParts:
 
 
 async def _whole(told: ModelInfo) -> ModelInfo:
-    """Add what is listed of a model to what its server told; unknown stays unknown (P7)."""
+    """Add what is listed of a model to what its server told; unknown stays unknown."""
     if told.context_window is not None:
         return told
     # Not on the loop: the first look loads the list.
@@ -98,12 +98,12 @@ class Models:
         self._told: dict[str, ModelInfo] = {}
 
     def check(self, spec: str) -> str:
-        """Give `spec` back, or raise `ModelNotSupported`."""
+        """Return `spec`, or raise `ModelNotSupported`."""
         self._registry.resolve(spec)
         return spec
 
     def known(self, spec: str) -> ModelInfo:
-        """Give what is known of a model without asking its server."""
+        """Return what is known of a model without asking its server."""
         if spec in self._told:
             return self._told[spec]
         provider, name = self._registry.resolve(spec)
@@ -119,7 +119,7 @@ class Models:
         return self.at_hand(spec)
 
     def _with_said(self, info: ModelInfo) -> ModelInfo:
-        """Let what a person said of a model stand before what its server told (P7)."""
+        """Let what a person said of a model stand before what its server told."""
         said = self._said.get(info.spec)
         if said is None:
             return info

@@ -1,7 +1,7 @@
 """A request that was sent, made again from the ledger, and whether it is the very same.
 
-Nothing of a request is stored but a digest of it (C6). The ledger has what was said, the slot's
-settings and its checkpoints as they were; what was told without being stored (decision 4), the
+Nothing of a request is stored but a digest of it. The ledger has what was said, the slot's
+settings and its checkpoints as they were; what was told without being stored, the
 tools, the prompt and what is remembered are those of now. Where the digest of what was made is the
 stored one, it is what was sent, byte for byte; elsewhere it is only like it, and says so.
 """
@@ -76,7 +76,7 @@ class PastSession:
         )
 
     def _moments(self, usage: LedgerEvent) -> Sequence[int]:
-        """Give the seqs before which a request may have been sent.
+        """Return the seqs before which a request may have been sent.
 
         Its answer is recorded when it is whole; what other slots did meanwhile may stand between.
         """
@@ -88,10 +88,11 @@ class PastSession:
                 asked = event.seq
                 break
             answered = event.seq
+        # Which of the two is the right one can't be told from the ledger; the digest decides.
         return tuple(dict.fromkeys((asked + 1, answered)))
 
     def moments_of(self, usage: LedgerEvent) -> Iterator[tuple[LoadedSession, Slot]]:
-        """Give the session as it may have been when a request was sent, the likeliest first."""
+        """Yield the session as it may have been when a request was sent, the likeliest first."""
         slot = self._slots.get(usage.slot_uid or "")
         if slot is None:
             return
@@ -109,12 +110,14 @@ class PastSession:
             )
             loaded = LoadedSession(made)
             for checkpoint_id in self._checkpoints_at(chain, moment):
+                # The row has only today's checkpoint, so the likely ones are tried against the
+                # digest.
                 then = msgspec.structs.replace(slots[slot.uid], checkpoint_id=checkpoint_id)
                 loaded.slots[slot.uid] = then
                 yield loaded, then
 
     def _slot_at(self, uid: str, moment: int) -> Slot:
-        """Give a slot with the settings it had, as the ledger tells them."""
+        """Return a slot with the settings it had, as the ledger tells them."""
         slot = self._slots[uid]
         config = slot.config
         for event in self._state.events:
@@ -165,6 +168,8 @@ def rebuild(open_session: OpenSession, state: SessionState, seq: int) -> Rebuilt
             )
             .request
         )
+        # What was sent and not stored (memories, changed variables) can't be had again; then
+        # nothing matches, and it is said.
         if digest_of(request) == spent.digest:
             return Rebuilt(seq=usage.seq, request=request, is_exact=True)
         likeliest = likeliest or request

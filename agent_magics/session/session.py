@@ -1,7 +1,7 @@
 """A session: slots, turns and compaction over one ledger, usable from any thread and any loop.
 
-Async methods hop to the session's loop (decision 60); sync ones read there and answer at once. All
-state belongs to that loop, so nothing here needs a lock.
+Async methods hop to the session's loop (docs/decisions.md#60); sync ones read there and answer at
+once. All state belongs to that loop, so nothing here needs a lock.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Session(SessionView):
     ) -> RunningTurn:
         """Start a turn in a slot (None: the current one) and give its handle at once.
 
-        A cancel that comes too late to keep it from starting stops it (D 11).
+        A cancel that comes too late to keep it from starting stops it.
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
         `TurnBusy`, `ModelNotSupported`, `SessionLocked`, `SessionNotFound` (closed).
         """
@@ -96,9 +96,9 @@ class Session(SessionView):
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
     ) -> Mapping[str, RunningTurn]:
-        """Start the same prompt in several slots at once; give the handles by slot id (B5).
+        """Start the same prompt in several slots at once; give the handles by slot id.
 
-        Everything is checked before anything is sent (decision 28): raises as `send_message`, and
+        Everything is checked before anything is sent: raises as `send_message`, and
         `InputValidation` where no slot is named or one is named twice.
         """
         given = UserInput.of(message)
@@ -110,7 +110,7 @@ class Session(SessionView):
 
     @on_session_loop  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
-        """Run one prompt in several slots at once; give each outcome by slot id (B5).
+        """Run one prompt in several slots at once; give each outcome by slot id.
 
         A failure in one slot is its outcome and stops no other. A cancel stops them all and waits
         until that is recorded. Raises as `send_to`.
@@ -128,7 +128,7 @@ class Session(SessionView):
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
         """Run a turn to its end and give the reply; raises what made it fail or stopped it.
 
-        A cancel stops the turn and waits until that is recorded (D 11).
+        A cancel stops the turn and waits until that is recorded.
         """
         turn = await self.send_message(message, slot=slot)
         try:
@@ -141,7 +141,7 @@ class Session(SessionView):
     async def submit_turn_stream(
         self, message: Input, *, slot: str | None = None
     ) -> AsyncIterator[RunningTurn]:
-        """Run a turn whose events the body reads; leaving before its end stops it (S13)."""
+        """Run a turn whose events the body reads; leaving before its end stops it."""
         turn = await self.send_message(message, slot=slot)
         try:
             yield turn
@@ -153,7 +153,7 @@ class Session(SessionView):
     async def finalize_turn(self, turn: RunningTurn) -> Reply:
         """Wait for a streamed turn's end and give its reply, as often as asked.
 
-        Raises what made it fail; `SlotReadonly` where its slot has become read-only (S11).
+        Raises what made it fail; `SlotReadonly` where its slot has become read-only.
         """
         outcome = await turn.join()
         self._read(lambda: self._open_session.check_writable(turn.slot_uid))
@@ -197,7 +197,7 @@ class Session(SessionView):
         replace: bool = False,
         origin: Origin | None = None,
     ) -> None:
-        """Make a slot that sees its parent's history up to a point, in constant time (S6).
+        """Make a slot that sees its parent's history up to a point, in constant time.
 
         `at_seq` is the last seq of a turn (None: the end of the last finished turn). Raises
         `SlotNotFound`, `SlotAlreadyExists`, `InputValidation` (the name, or an `at_seq` in the
@@ -223,7 +223,7 @@ class Session(SessionView):
     @on_session_loop
     @exclusive
     async def switch_slot(self, slot_id: str) -> None:
-        """Make a slot the current one; turns that run go on where they began (D 7)."""
+        """Make a slot the current one; turns that run go on where they began."""
         await self._open_session.commit(
             self._open_session.slot_changes.switch(self._open_session.loaded.slot(slot_id))
         )
@@ -232,7 +232,7 @@ class Session(SessionView):
     @on_session_loop
     @exclusive
     async def delete_slot(self, slot_id: str) -> None:
-        """Take a slot out of every list; what children inherited from it stays (D 17).
+        """Take a slot out of every list; what children inherited from it stays.
 
         Raises `SlotNotFound`, `SlotProtected`, `TurnBusy`.
         """
@@ -307,7 +307,7 @@ class Session(SessionView):
         keys: Sequence[str] | None = None,
         include_summary: bool = True,
     ) -> BridgeOutcome:
-        """Carry facts and a summary of one slot into another as one reference message (B4, D 48).
+        """Carry facts and a summary of one slot into another as one reference message.
 
         `keys` None: the facts that were last written from the source. The summary is the newest
         there is, else one call asks for it. Raises `InputValidation` (the same slot, an unknown
@@ -337,7 +337,7 @@ class Session(SessionView):
         instructions: str | None = None,
         dry_run: bool = False,
     ) -> CompactionOutcome:
-        """Put a summary in place of a slot's older turns; the raw log stays as it is (C14).
+        """Put a summary in place of a slot's older turns; the raw log stays as it is.
 
         `instructions`: what the summary should keep. `dry_run`: only tell what would be done.
         Raises `NothingToCompact`, `CompactError` (the summary failed or was refused),
@@ -365,7 +365,7 @@ class Session(SessionView):
         """Go back to the checkpoint before the active one (None: to the raw history).
 
         A new generation; nothing is deleted, and the automatic trigger is held until the slot's
-        next turn fits or overflows (D 37). Gives the checkpoint that is active now. Raises
+        next turn fits or overflows. Gives the checkpoint that is active now. Raises
         `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
         """
         found = self._writable(slot)
@@ -379,7 +379,7 @@ class Session(SessionView):
 
     @on_session_loop
     async def set_model(self, spec: str) -> None:
-        """Choose the session's model; slots with their own keep it (D 27)."""
+        """Choose the session's model; slots with their own keep it."""
         self._open_session.check_open()
         self._open_session.models.check(spec)
         value = {"model_id": spec, "system_prompt_override": self._open_session.prompt_override}
@@ -403,7 +403,7 @@ class Session(SessionView):
         """Stop what runs, record it, give the session back. Closing twice does nothing.
 
         Raises `PluginAborted` where a plugin keeps it open; it may be closed later. With `force`
-        no plugin can (decision 14). `ends_agent`: it is the agent that is shut down, and the handle
+        no plugin can. `ends_agent`: it is the agent that is shut down, and the handle
         answers so afterwards (by force a notebook ends one to begin another). Raises
         `InputValidation` where a hook of its own calls this.
         """

@@ -78,54 +78,54 @@ class SessionView:
         return self._read(lambda: self._open_session.switches)
 
     def list_slots(self) -> tuple[SlotMeta, ...]:
-        """Describe the slots, oldest first (S8)."""
+        """Describe the slots, oldest first."""
         return self._read(
             lambda: self._open_session.listing.metas(self._open_session.running_ids())
         )
 
     def deleted_slots(self) -> dict[str, str]:
-        """Give the uids of the deleted slots that `restore_slot` can bring back, by name."""
+        """Return the uids of the deleted slots that `restore_slot` can bring back, by name."""
         return self._read(lambda: self._open_session.loaded.restorable)
 
     def slot_config(self, slot: str | None = None) -> SlotConfig:
-        """Give a slot's settings (None: the current slot). Raises `SlotNotFound`."""
+        """Return a slot's settings (None: the current slot). Raises `SlotNotFound`."""
         return self._read(lambda: self._open_session.loaded.slot(slot).config)
 
     def tools(self, slot: str | None = None) -> tuple[Tool, ...]:
-        """Give the tools there are for a slot now; its setting `tools` says which are sent."""
+        """Return the tools there are for a slot now; its setting `tools` says which are sent."""
         return self._read(
             lambda: self._open_session.builder.every_tool(self._open_session.loaded.slot(slot))
         )
 
     def approval(self, tool_name: str, slot: str | None = None) -> ApprovalPolicy:
-        """Tell whether a mutating tool asks in a slot, by the slot's settings and the agent's."""
+        """Return whether a mutating tool asks in a slot, by the slot's settings and the agent's."""
         levels = self.slot_config(slot).approval, self._open_session.parts.config.approval
         return policy_for(tool_name, *levels)
 
     def is_always_allowed(self, tool_name: str) -> bool:
-        """Tell whether a person answered "always" for a tool; it holds until this process ends."""
+        """Return whether a person answered "always" for a tool; it holds until the process ends."""
         return self._read(lambda: tool_name in self._open_session.approvals.always)
 
     def turns(self, slot: str | None = None) -> tuple[TurnSpan, ...]:
-        """Give the turns in a slot's view, inherited ones included."""
+        """Return the turns in a slot's view, inherited ones included."""
         return self._read(lambda: self._open_session.turns(self._open_session.loaded.slot(slot)))
 
     def history(self, slot: str | None = None) -> tuple[LedgerEvent, ...]:
-        """Give the events in a slot's view, the raw log: no compaction or focus changes it (C1)."""
+        """Return the events in a slot's view, the raw log: no compaction or focus changes it."""
         return self._read(
             lambda: self._open_session.loaded.view(self._open_session.loaded.slot(slot)).events
         )
 
     def messages(self, slot: str | None = None) -> tuple[Message, ...]:
-        """Give what the model would see of a slot's history: no system part, no reference block."""
+        """Return what the model would see of a slot's history: no system part, no references."""
         return self._prepared(slot).projection.messages
 
     def context_info(self, slot: str | None = None) -> ContextInfo:
-        """Weigh a slot's next request by part, in tokens (C18)."""
+        """Weigh a slot's next request by part, in tokens."""
         return self._prepared(slot).info
 
     def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None:
-        """Tell what a compaction of a slot would do now; None where there is nothing it could."""
+        """Return what a compaction of a slot would do now; None where there is nothing it could."""
         open_session = self._open_session
 
         def foresee() -> CompactionOutcome | None:
@@ -141,11 +141,11 @@ class SessionView:
         return self._read(foresee)
 
     def next_request(self, slot: str | None = None) -> PreparedRequest:
-        """Give the request that would be sent now, before the next user message."""
+        """Return the request that would be sent now, before the next user message."""
         return self._prepared(slot)
 
     def spent(self, slot: str | None = None) -> Spent:
-        """Sum what a slot's own requests have cost (decision 42)."""
+        """Sum what a slot's own requests have cost."""
         loaded = self._open_session.loaded
         return self._read(lambda: loaded.spent_by_slot.get(loaded.slot(slot).uid, Spent()))
 
@@ -162,26 +162,26 @@ class SessionView:
         return rebuild(self._open_session, self._read(self._open_session.snapshot), seq)
 
     def fates(self, slot: str | None = None) -> dict[int, str]:
-        """Tell of every spoken seq of a slot's lineage whether the model sees it.
+        """Return for every spoken seq of a slot's lineage whether the model sees it.
 
-        "summarised", "retained" or "excluded: <reason>": exactly one each (invariant 1).
+        "summarised", "retained" or "excluded: <reason>": exactly one each.
         """
         return self._read(
             lambda: self._open_session.builder.fates(self._open_session.loaded.slot(slot))
         )
 
     def slot_of_cell(self, origin: Origin) -> str | None:
-        """Name the slot with the newest turn in view that a notebook cell made (decision 51)."""
+        """Name the slot with the newest turn in view that a notebook cell made."""
         return self._read(lambda: slot_of_cell(self._open_session.loaded, origin))
 
     def running(self) -> Mapping[str, RunningTurn]:
-        """Give the running turns by slot id."""
+        """Return the running turns by slot id."""
         return self._read(
             lambda: {turn.slot_id: turn for turn in self._open_session.running.values()}
         )
 
     def get_conversation_summary(self, slot: str | None = None) -> str | None:
-        """Read the newest automatic summary: the session's, or a slot's own (Y3)."""
+        """Read the newest automatic summary: the session's, or a slot's own."""
         key = "conversation_summary" + (f":{slot}" if slot else "")
         return self._read(lambda: self._open_session.loaded.memory.get(key))
 
@@ -197,7 +197,7 @@ class SessionView:
         return self._open_session.following.follow(view)
 
     def newest_summary(self, slot: str | None = None) -> str | None:
-        """Give the summary that a bridge from the slot would carry; None: it would ask for one."""
+        """Return the summary a bridge from the slot would carry; None: it would ask for one."""
         open_session = self._open_session
         return self._read(
             lambda: open_session.bridges.newest_summary(open_session.loaded.slot(slot))

@@ -41,6 +41,7 @@ class Handle(Generic[T]):
 
     async def ended(self) -> T:
         """Wait as `result` does, on any loop; a cancelled wait leaves the task alone."""
+        # Unshielded, a cancelled waiter would cancel the future that all others wait for.
         return await asyncio.shield(asyncio.wrap_future(self._ended))
 
     def wait(self) -> None:
@@ -62,6 +63,7 @@ class Handle(Generic[T]):
             self._task.cancel()
 
     def _end(self, task: asyncio.Task[T]) -> None:
+        # `give_up` may have been first.
         if self._ended.done():
             return
         if task.cancelled():
@@ -91,5 +93,7 @@ class DaemonThreads(ThreadPoolExecutor):
             except BaseException as error:  # noqa: BLE001 - it belongs to who submitted
                 future.set_exception(error)
 
+        # The pool of concurrent.futures is joined at exit: a hanging name look-up then kept the
+        # kernel alive past Jupyter's patience, and atexit never ran.
         threading.Thread(target=work, name="agent-magics-worker", daemon=True).start()
         return future

@@ -1,7 +1,7 @@
 """The one background loop that sessions live on, and the ways to it from other loops and threads.
 
 A session belongs to this loop alone: its locks and tasks are never shared with another one.
-Public coroutines hop here and may be awaited from any loop (decision 60).
+Public coroutines hop here and may be awaited from any loop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 UndoCall = Callable[[T], Coroutine[Any, Any, object]]
 _log = logging.getLogger("agent_magics.session")
-CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all (decision 50)
+CLOSE_PATIENCE_S = 1.0  # a kernel has 2 s in all
 
 
 class SessionLoop:
@@ -59,7 +59,7 @@ class SessionLoop:
         self._thread.start()
 
     def is_here(self) -> bool:
-        """Tell whether the caller runs on this loop's thread."""
+        """Return whether the caller runs on this loop's thread."""
         return threading.current_thread() is self._thread
 
     def post(self, coro: Coroutine[Any, Any, T]) -> Handle[T]:
@@ -70,6 +70,8 @@ class SessionLoop:
         handle: Handle[T] = Handle(self._loop)
         try:
             self._check()
+            # The caller's context carries the cell: what the task displays goes to the cell that
+            # asked.
             self._loop.call_soon_threadsafe(handle.start, coro, contextvars.copy_context())
         except AgentError:
             coro.close()
@@ -93,6 +95,8 @@ class SessionLoop:
         """
         if self.is_here():
             return await make()
+        # Made over there: an asyncio object made on one loop and awaited on another hangs or
+        # raises.
         handle = self.post(_awaiting(make))
         try:
             await self._ending(handle)
@@ -184,11 +188,15 @@ class SessionLoop:
 
     def close(self, patience_s: float = CLOSE_PATIENCE_S) -> None:
         """Cancel what runs, wait up to `patience_s` for its cleanup, and end the thread."""
+        # In a forked child there is no such thread to join; on the loop itself it would wait for
+        # itself.
         if self._was_forked or self._is_closing or self.is_here():
             return
         self._is_closing = True
         self._loop.call_soon_threadsafe(self._begin_closing, patience_s)
+        # A little more than the loop gives its tasks, so that it can still say goodbye.
         self._thread.join(patience_s + 0.25)
+        # Whoever still waits would wait for ever: the loop that could answer is gone.
         for handle in tuple(self._handles):
             handle.give_up()
 
@@ -210,6 +218,7 @@ class SessionLoop:
         """Wait until `handle` has ended, after a cancel; another one, or SIGINT, stops waiting."""
         caller, news = asyncio.get_running_loop(), asyncio.Event()
         handle.add_done_callback(lambda: _wake(caller, news))
+        # A tool may need the main thread to clean up, so it is served even now.
         with self._served(caller), self._hurried(news) as hurry:
             while not handle.done() and not hurry:
                 await _tick(news)
@@ -265,13 +274,13 @@ class SessionLoop:
         self._loop.stop()
 
     def mark_forked(self) -> None:
-        """Refuse all work from now on: the thread stayed in the parent process (decision 50)."""
+        """Refuse all work from now on: the thread stayed in the parent process."""
         self._was_forked = True
 
 
 @functools.cache
 def background_loop() -> SessionLoop:
-    """Give the process's session loop; the first call starts it. It ends with the interpreter."""
+    """Return the process's session loop; the first call starts it. It ends with the interpreter."""
     loop = SessionLoop()
     atexit.register(loop.close)
     return loop
@@ -280,7 +289,7 @@ def background_loop() -> SessionLoop:
 def on_session_loop(
     method: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Decorate a coroutine function: it may be awaited from any loop (decision 60)."""
+    """Decorate a coroutine function: it may be awaited from any loop."""
 
     @functools.wraps(method)
     async def hopping(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -317,12 +326,12 @@ def run(coro: Coroutine[Any, Any, T]) -> T:
 
 
 def _tell_in_a_word(stopped: BaseException) -> None:
-    """Let a cell that was stopped say so: IPython asks an error for its traceback (decision 11)."""
+    """Let a cell that was stopped say so: IPython asks an error for its traceback."""
     stopped._render_traceback_ = lambda: ["stopped"]  # type: ignore[attr-defined]
 
 
 def _log_failure(handle: Handle[Any], doing: str) -> None:
-    """Log what a handle that has ended raised: kind and place, no word of it (decision 66)."""
+    """Log what a handle that has ended raised: kind and place, no word of it."""
     try:
         handle.result()
     except (asyncio.CancelledError, AgentShutdown):

@@ -1,7 +1,7 @@
 """The main thread as a place for work: whoever waits there serves it, and hears SIGINT meanwhile.
 
 Sessions run on their own loop; user code, displays and questions belong to the main thread. Work
-for it stands in one queue (decision 15), served by whoever has the main thread: a magic that
+for it stands in one queue, served by whoever has the main thread: a magic that
 waits (`pump`), or a loop that runs there while a cell awaits (`served_by`).
 """
 
@@ -89,11 +89,11 @@ class MainThread:
 
     @property
     def is_waited_on(self) -> bool:
-        """Tell whether something waits there and serves work (`pump`); callable from any thread."""
+        """Return whether something waits there and serves work (`pump`); from any thread."""
         return bool(self._pumps)
 
     def is_here(self) -> bool:
-        """Tell whether the caller runs on the main thread."""
+        """Return whether the caller runs on the main thread."""
         return threading.current_thread() is self._thread
 
     async def call(self, work: Callable[[], T]) -> T:
@@ -106,6 +106,7 @@ class MainThread:
             return work()
         job = _Job(work, asyncio.get_running_loop())
         self._jobs.put(job)
+        # The newest first: an older loop may be blocked inside the cell that the newer one serves.
         for loop, _ in reversed(self._servers):
             with suppress(RuntimeError):  # that loop was closed meanwhile
                 loop.call_soon_threadsafe(self._serve_queued)
@@ -120,6 +121,7 @@ class MainThread:
         would not come to us.
         """
         job = next(iter(self._running[-1:]), None)
+        # A signal would hit whatever runs by then, which may be the person's own cell.
         if job is None or job.work is not work:
             return
         if signal.getsignal(signal.SIGINT) not in self._handlers:
@@ -137,6 +139,8 @@ class MainThread:
 
     def _signal(self) -> None:
         if hasattr(signal, "pthread_kill"):
+            # A signal to the thread wakes a call that sleeps there; a flag would be seen only after
+            # it.
             signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
         else:  # Windows: a call that sleeps is not woken
             _thread.interrupt_main()
@@ -165,7 +169,7 @@ class MainThread:
 
         The first SIGINT calls `on_interrupt` (default: cancel what was started) and waiting goes
         on; the second cancels and stops waiting. Code that runs as work gets KeyboardInterrupt
-        too (decision 11). On any other thread there is neither work nor signal.
+        too. On any other thread there is neither work nor signal.
         """
         if not self.is_here():
             handle = start()
@@ -174,8 +178,12 @@ class MainThread:
         pump = _Pump(len(self._running))
         with self._answer_reader(pump):
             handle = start()
+            # Wakes the wait at once; without it each cell would end up to a tick late.
             handle.add_done_callback(lambda: self._jobs.put(None))
+            # SIGINT may have come while `start` ran and there was nothing to cancel yet.
             pump.begin(on_interrupt or handle.cancel)
+            # In ticks: on Windows, and where another library blocks signals, a wait without an end
+            # can't be interrupted.
             while not handle.done() and pump.interrupts < STOPS_WAITING:
                 self._serve_next()
         if not handle.done():
@@ -219,6 +227,7 @@ class MainThread:
                         self._do(job)
 
     def _do(self, job: _Job) -> None:
+        # Withdrawn while it stood in the queue.
         if not job.future.set_running_or_notify_cancel():
             return
         depth = len(self._running)
@@ -233,7 +242,7 @@ class MainThread:
             error = Interrupted()
             error.__cause__ = interrupt
             job.future.set_exception(error)
-            _let_hear(job.loop)  # or the next one starts before it is withdrawn (decision 11)
+            _let_hear(job.loop)  # or the next one starts before it is withdrawn
         except StopIteration as error:  # asyncio can't pass it on: who asked would wait for ever
             wrapped = RuntimeError("the work raised StopIteration")
             wrapped.__cause__ = error
@@ -269,13 +278,19 @@ class MainThread:
     def _on_sigint(self, _signum: int, _frame: FrameType | None) -> None:
         if self._is_for_broken():
             return
+        # All of them: an inner wait belongs to a tool of the outer one's turn, and that has to stop
+        # as well.
         for pump in self._pumps:
             pump.interrupt()
+        # Only where the person's code runs on top. Raised inside the pump it would leave the turn
+        # running with nobody to serve it.
         if self._pumps and len(self._running) > self._pumps[-1].depth:
             raise KeyboardInterrupt
 
     def _is_for_broken(self) -> bool:
-        """Tell whether a signal is our own; raise KeyboardInterrupt where its work still runs."""
+        """Return whether a signal is our own; raise KeyboardInterrupt where its work still runs."""
+        # The signal comes some time after it was sent; the work that it was meant for may have
+        # ended.
         job, self._broken = self._broken, None
         if job is not None and self._running and self._running[-1] is job:
             raise KeyboardInterrupt
@@ -310,6 +325,8 @@ class MainThread:
 
 def _let_hear(loop: asyncio.AbstractEventLoop) -> None:
     """Wait until what was posted to a loop has come to all whom it concerns; never for long."""
+    # A cancel takes several steps of the loop to travel from the turn to the tool that waits; the
+    # queue must not give out its next job before that.
     done = threading.Event()
 
     def hear(steps: int) -> None:

@@ -1,7 +1,7 @@
 """One run of one tool: begun, timed, and given up where it takes too long or nobody waits.
 
 The tool's time is its own: what it waits for the main thread isn't counted, as other tools and
-the person's own cells run there (decisions 15, 55).
+the person's own cells run there (docs/decisions.md#15).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _TooLate(Exception):
 
 
 def needs_main(tool: Tool) -> bool:
-    """Tell whether a tool does nothing before it is on the main thread."""
+    """Return whether a tool does nothing before it is on the main thread."""
     return bool(getattr(tool, "runs_on_main", False))
 
 
@@ -107,6 +107,7 @@ class Attempt:
         with self._taking:
             self._waits_for_main = True
         if self._began_s is not None:
+            # The tool's own clock stands still while it waits for the main thread.
             self._left_s = max(0.0, self._deadline_s - self._loop.time())
         self._count(self._timeout_s, self._give_up_waiting)
 
@@ -119,6 +120,8 @@ class Attempt:
     def _begin(self, work: Callable[[], T]) -> T:
         """Do main-thread work, on the main thread, unless it was given up meanwhile."""
         with self._taking:
+            # Given up while it stood in the queue: running it now would do something of which the
+            # model was told that it didn't happen.
             if self._time.is_over:
                 raise _TooLate
             self._waits_for_main = False
@@ -147,6 +150,7 @@ class Attempt:
             self._time.is_over = True
         self._decide(why)
         if self._on_main_now is not None:
+            # More than once: code that catches everything in a loop swallows the first.
             for after_s in _BREAK_OFF_AFTER_S:
                 self._loop.call_later(after_s, self._on_main.break_off, self._on_main_now)
 

@@ -1,4 +1,4 @@
-"""Run the calls of one assistant message, each to exactly one result (E8-E10, seed 001 § 6.4).
+"""Run the calls of one assistant message, each to exactly one result.
 
 A batch that changes nothing runs at once, each call on its own. One that has a mutating tool runs
 in the order the model wrote: its order means something, so the first failure skips the rest.
@@ -31,7 +31,7 @@ class Answered:
     """A call as it ran, and its result. `duration_ms` None: it did not run.
 
     `how` it failed, as the end of a sentence about the tool; "" where it didn't. `error`: what a
-    watcher is told of, where seed 001 § 4.11 has a code for it.
+    watcher is told of, where docs/errors.md has a code for it.
     """
 
     call: ToolCall
@@ -63,7 +63,7 @@ class ToolGate(Protocol):
     """Who has a say before and after a tool runs. What it raises ends the batch."""
 
     async def before(self, call: ToolCall, tool: Tool, /) -> Admitted | Refused:
-        """Say whether a call may run; cancelled where the person stops the turn meanwhile."""
+        """Return whether a call may run; cancelled where the person stops the turn meanwhile."""
         ...
 
     async def after(self, answered: Answered, /) -> AgentError | None:
@@ -119,6 +119,8 @@ class Dispatcher:
         that. Gives the error by which a plugin ended the turn's tool calls.
         """
         batch = _Batch(self, watch, stop, abandon)
+        # Reading may overlap. With one call in it that changes something, order is what the model
+        # meant: the later may rely on the earlier.
         if len(calls) > 1 and not any(self._is_mutating(call) for call in calls):
             await batch.at_once(calls)
         else:
@@ -162,7 +164,10 @@ class _Batch:
 
     async def _serve(self, call: ToolCall, after: Answered | None = None) -> Answered:
         answered = await self._answer(call, after)
+        # Recorded before plugins see it: a plugin that hangs or fails must not lose a result of
+        # something that was done.
         await self._watch.answered(answered)
+        # Only of what ran: there is nothing to look at behind a refusal.
         if answered.duration_ms is not None:
             looking = self._owner.tool_approval.after(answered)
             ended = await _unless(self._abandon, looking)
@@ -176,6 +181,8 @@ class _Batch:
         if tool is None:
             unknown = ToolNotFound(f"{call.tool_name:.64}", tuple(self._owner.tools))
             return self._failed(call, unknown.message, "was not found", unknown)
+        # Half a call: run with what could be read of it, it would do something that nobody asked
+        # for.
         if call.arguments is None:
             reason = (
                 f"The arguments are not valid JSON or came in part, so {tool.name} did not run."
@@ -195,6 +202,8 @@ class _Batch:
         """Run a tool; those that need the main thread one at a time, in the order they came."""
         if not needs_main(tool):
             return self._not_now(call) or await self._attempt(call, tool, note)
+        # The main thread takes one piece of work after the other anyway; a lock here keeps the
+        # order, and tells a waiting tool's time apart from a running one's.
         async with self._owner.main_turn:
             return self._not_now(call) or await self._attempt(call, tool, note)
 
@@ -243,7 +252,7 @@ class _Batch:
                 return self._failed(call, f"[Tool not run: {reason}]", "could not run", error)
 
     def _not_now(self, call: ToolCall, after: Answered | None = None) -> Answered | None:
-        """Give the result of a call that may not begin any more."""
+        """Return the result of a call that may not begin any more."""
         if self._stop.is_set():
             return _cancelled(call)
         if self.ended_by is not None:
@@ -273,11 +282,12 @@ class _Batch:
         noted = ToolOutput(
             content=f"{note}\n\n{cut.content}", is_error=cut.is_error, metadata=cut.metadata
         )
+        # The note counts too: a result just at the limit would be over it with the note.
         return limited(noted, self._owner.config)
 
 
 def is_mutating(tool: Tool) -> bool:
-    """Tell whether a tool changes something; one that can't even say so does."""
+    """Return whether a tool changes something; one that can't even say so does."""
     try:
         return bool(tool.is_mutating)
     except Exception:  # noqa: BLE001  # a tool is foreign code

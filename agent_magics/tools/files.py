@@ -1,4 +1,4 @@
-"""Tools that list, read, search and write files under one folder (N8), in text and in bounds.
+"""Tools that list, read, search and write files under one folder, in text and in bounds.
 
 Every answer says what was left out, and what can't be done is one sentence.
 """
@@ -82,7 +82,7 @@ def file_tools(rules: FileRules) -> tuple[FunctionTool[..., Any], ...]:
 
 
 class _Writing:
-    """Writes files, but not over what a person didn't see when it was asked (N8)."""
+    """Writes files, but not over what a person didn't see when it was asked."""
 
     def __init__(self, folder: Callable[[], Folder]) -> None:
         self._folder = folder
@@ -256,7 +256,7 @@ def _writable(folder: Folder, path: str, content: str) -> FolderPath:
 
 
 def _text_before(folder: Folder, place: FolderPath) -> str | None:
-    """Give what a file holds that will be replaced; None where there is none yet."""
+    """Return what a file holds that will be replaced; None where there is none yet."""
     try:
         with folder.reading(place) as stream:
             return stream.read(MAX_WRITTEN_CHARACTERS).decode(errors="replace")

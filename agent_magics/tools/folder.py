@@ -105,7 +105,7 @@ class Folder:
         return sorted(seen, key=lambda entry: entry.place.name)
 
     def walk(self, place: FolderPath, glob: str) -> Iterator[Entry]:
-        """Give what lies below a folder and fits a glob (`**` is any depth); links stay shut."""
+        """Yield what lies below a folder and fits a glob (`**` is any depth); links stay shut."""
         wanted = PurePath(glob).parts
         yield from self._walk(place, wanted, len(place.parts))
 
@@ -176,13 +176,13 @@ class Folder:
 
 
 def is_kept_shut(name: str) -> bool:
-    """Tell whether a file or folder is hidden, or called like one that holds keys."""
+    """Return whether a file or folder is hidden, or called like one that holds keys."""
     plain = name.casefold().rstrip(". ")
     return name.startswith(".") or any(fnmatch.fnmatchcase(plain, each) for each in _KEPT_SHUT)
 
 
 def fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Tell whether a path fits a glob; `**` is any number of folders, none too.
+    """Return whether a path fits a glob; `**` is any number of folders, none too.
 
     All ways to read the glob go along at once, so that no glob takes long.
     """
@@ -224,7 +224,7 @@ def _checked_folder(base: str, parts: tuple[str, ...], *, makes: bool) -> str:
 
 
 def _mode_of(folder: int | str, place: FolderPath) -> int | None:
-    """Give the mode of the file that will be replaced; None where there is none yet."""
+    """Return the mode of the file that will be replaced; None where there is none yet."""
     try:
         if isinstance(folder, int):
             found = os.stat(place.name, dir_fd=folder, follow_symlinks=False)

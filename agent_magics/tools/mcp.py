@@ -76,7 +76,7 @@ class McpTools:
         self._is_closed = False
 
     def __call__(self) -> tuple[McpTool, ...]:
-        """Give the tools of the servers that answer now, by name."""
+        """Return the tools of the servers that answer now, by name."""
         tools: dict[str, McpTool] = {}
         for server in sorted(self._servers.values(), key=lambda each: each.config.name):
             if server.status == "ready":
@@ -106,7 +106,7 @@ class McpTools:
         return tuple(fresh)
 
     def states(self) -> tuple[ServerState, ...]:
-        """Tell of each server that was needed how it is."""
+        """Return the state of each server that was needed."""
         servers = tuple(self._servers.values())
         return tuple(
             ServerState(name=each.config.name, status=each.status, trouble=each.trouble)
@@ -175,7 +175,7 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def _may_use(config: ServerConfig, allowed: Sequence[str] | None) -> bool:
-    """Tell whether a slot's tools may be among a server's."""
+    """Return whether a slot's tools may be among a server's."""
     if allowed is None:
         return True
     prefix = f"{_NOT_ALLOWED.sub('_', config.name)}__"[: MAX_NAME_CHARACTERS // 2]

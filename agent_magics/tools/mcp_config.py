@@ -81,7 +81,7 @@ class McpFiles:
 
     @property
     def looks_in_folder(self) -> bool:
-        """Tell whether the folder's file counts, once it is trusted."""
+        """Return whether the folder's file counts, once it is trusted."""
         return self._setting == AUTO
 
     def read(self) -> McpConfig:
@@ -107,7 +107,7 @@ class McpFiles:
         )
 
     def folder_file(self) -> Path | None:
-        """Give the file that lies in the folder; None where there is none."""
+        """Return the file that lies in the folder; None where there is none."""
         paths = (self._folder / name for name in FOLDER_FILES)
         return next((path for path in paths if path.is_file()), None)
 
@@ -217,14 +217,14 @@ class _Filler:
 
 
 def user_file() -> Path:
-    """Give the person's own file, in the user's config folder."""
+    """Return the person's own file, in the user's config folder."""
     import platformdirs  # noqa: PLC0415 - not loaded with the extension
 
     return Path(platformdirs.user_config_dir("agent-magics", appauthor=False)) / "mcp.json"
 
 
 def trust_file() -> Path:
-    """Give the file that keeps which folders' files are trusted."""
+    """Return the file that keeps which folders' files are trusted."""
     import platformdirs  # noqa: PLC0415 - not loaded with the extension
 
     return Path(platformdirs.user_data_dir("agent-magics", appauthor=False)) / "mcp-trusted.json"

@@ -37,7 +37,7 @@ class Tail:
         self._thread.start()
 
     def told(self) -> bytes:
-        """Give what was kept; waits a moment for what is on its way."""
+        """Return what was kept; waits a moment for what is on its way."""
         self._thread.join(0.1)
         return self._kept
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # optional: the extra "mcp"
 
 START_S = 60.0
 LIST_S = 5.0
-CLOSE_S = 1.8  # the guard ends a program within 1.4 s, and a kernel has 2 (decision 50)
+CLOSE_S = 1.8  # the guard ends a program within 1.4 s, and a kernel has 2
 HTTP_CONNECT_S = 5.0
 HTTP_READ_S = 300.0
 MAX_TOOL_PAGES = 20
@@ -278,7 +278,10 @@ class _Watched:
 
 @asynccontextmanager
 async def _http(url: str, headers: dict[str, str]) -> AsyncIterator[TransportStreams]:
-    """Speak streamable HTTP; loopback servers are reached without a proxy (decision 63)."""
+    """Speak streamable HTTP; loopback servers are reached without a proxy.
+
+    Why: docs/decisions.md#63.
+    """
     import httpx2  # noqa: PLC0415 - the SDK's own client
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - optional
 

@@ -76,7 +76,7 @@ def _saying(said: list[str], name: str) -> Callable[[str], None]:
 
 
 def home() -> Path:
-    """Give the user's home, or a folder that can't be where nobody knows it."""
+    """Return the user's home, or a folder that can't be where nobody knows it."""
     try:
         return Path.home()
     except RuntimeError:

@@ -39,11 +39,11 @@ class ModelChoice:
         self._chosen_in: set[str] = set()
 
     def is_changed(self) -> bool:
-        """Tell whether another name stands in the settings than the one that was applied."""
+        """Return whether another name stands in the settings than the one that was applied."""
         return self.named() != self._applied
 
     async def resolved(self, name: str | None) -> str:
-        """Give the whole spec of a model that is named, or of the one there is.
+        """Return the whole spec of a model that is named, or of the one there is.
 
         A recording that has one goes before whoever could be asked. Raises `ModelError`.
         """
@@ -62,7 +62,7 @@ class ModelChoice:
         return spec
 
     async def default(self) -> str:
-        """Give the model for sessions that have none of their own; `NO_MODEL` where none is."""
+        """Return the model for sessions that have none of their own; `NO_MODEL` where none is."""
         try:
             return await self.find()
         except ModelError:
@@ -98,7 +98,7 @@ class ModelChoice:
         self.trouble = None
 
     def is_missing(self, session: Session) -> bool:
-        """Tell whether nobody would answer: no model was found, or what is named is none."""
+        """Return whether nobody would answer: no model was found, or what is named is none."""
         if self.trouble is None:
             return False
         return self.named() is not None or session.model == NO_MODEL

@@ -1,8 +1,8 @@
 """The one session of a notebook: which one it is, opened at first use, closed with the extension.
 
-Which (decision 46): the one that is named, else the one that this Jupyter kernel or this notebook
-used last, else a new one; with nobody there always a new one, unless it is named.
-Which model it asks is `model_choice`'s affair.
+Which (docs/decisions.md#46): the one that is named, else the one that this Jupyter kernel or this
+notebook used last, else a new one; with nobody there always a new one, unless it is named. Which
+model it asks is `model_choice`'s affair.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class NotebookSession:
         return None if self._session is None or self._session.is_closed else self._session
 
     def session(self) -> Session:
-        """Give the session, opened if need be, with the model that is named now.
+        """Return the session, opened if need be, with the model that is named now.
 
         What came of changed settings is said, once. Call it on the main thread.
         """
@@ -126,7 +126,7 @@ class NotebookSession:
         return session
 
     def lasting(self) -> AgentMemory:
-        """Give what lasts across sessions; the session is opened if need be."""
+        """Return what lasts across sessions; the session is opened if need be."""
         self.session()
         assert self.built is not None
         return self.built.memory
@@ -159,7 +159,7 @@ class NotebookSession:
         return self.settings().recording in ("replay", "auto")
 
     def model_in_use(self) -> str:
-        """Give the spec of the model that the session asks, or will; raises `ModelError`."""
+        """Return the spec of the model that the session asks, or will; raises `ModelError`."""
         if self.opened is None:
             found = glance(self.settings())
             stored = found.model if found else None
@@ -169,7 +169,7 @@ class NotebookSession:
         return self.session().model
 
     def views(self) -> Views:
-        """Give the live widgets of the session."""
+        """Return the live widgets of the session."""
         session = self.session()
         if self._views is None or self._views.session is not session:
             # anywidget takes a moment to import, and terminals never need it.
@@ -180,7 +180,7 @@ class NotebookSession:
 
     @property
     def has_switched(self) -> bool:
-        """Tell whether somebody chose a slot since this process opened the session."""
+        """Return whether somebody chose a slot since this process opened the session."""
         return self.opened is not None and self.opened.switches > self._own_switches
 
     def go_back_to(self, slot: str) -> None:
@@ -190,7 +190,7 @@ class NotebookSession:
         self._own_switches += 1
 
     def made_here(self, slot: str) -> bool:
-        """Tell whether the cell that runs made this slot before (D 52)."""
+        """Return whether the cell that runs made this slot before."""
         origin = cell_origin()
         if origin is None or not self.rerun_guard.may_be("slot"):
             return False
@@ -205,7 +205,7 @@ class NotebookSession:
         return state
 
     def whole_model(self, name: str) -> str:
-        """Give the whole spec of a model that a person named, as the settings complete it.
+        """Return the whole spec of a model that a person named, as the settings complete it.
 
         Raises `ModelError` where no provider answers for it.
         """
@@ -217,7 +217,7 @@ class NotebookSession:
         return tuple(slot.slot_id for slot in session.list_slots()) if session else ()
 
     def mcp_files(self) -> McpFiles:
-        """Give the files that name MCP servers, as the settings say now."""
+        """Return the files that name MCP servers, as the settings say now."""
         # they come with the first use
         from agent_magics.tools.mcp_config import (  # noqa: PLC0415
             McpFiles,
@@ -233,7 +233,7 @@ class NotebookSession:
         )
 
     def greeting(self) -> str:
-        """Say in one line which model and session this notebook has; asks no network (D 59)."""
+        """Say in one line which model and session this notebook has; asks no network."""
         found = glance(self.settings())
         stored = found.model if found else None
         named = self._model.named() or stored or self.recording.default_model
@@ -241,7 +241,7 @@ class NotebookSession:
         return f"agent_magics · {model} · {session_line(self.settings(), found)} · {GREETING_HELP}"
 
     async def agent(self) -> Agent:
-        """Give the agent, built if need be."""
+        """Return the agent, built if need be."""
         if self.built is None:
             # The engine, its store and its providers are heavy: they come with the first use.
             # Not on the loop: an interrupt would wait for them.
@@ -303,7 +303,7 @@ class NotebookSession:
         return None if used is None else used.session_id
 
     def notebooks(self) -> dict[str, str]:
-        """Tell which notebook used each session last, by session id."""
+        """Return which notebook used each session last, by session id."""
         return notebooks_in(path_of(self.settings().store))
 
     async def move(
@@ -430,7 +430,7 @@ class NotebookSession:
             self._session = self._views = None
 
     async def _shut_down(self) -> None:
-        await self._leave(force=True)  # it ends within 2 s, and no plugin may keep it (D 14, 50)
+        await self._leave(force=True)  # it ends within 2 s, and no plugin may keep it
         agent, store = self.built, self._store
         self.built = self._store = None
         if agent is not None:

@@ -1,4 +1,4 @@
-"""What a notebook's models answered, recorded beside it and replayed (P4, decision 61).
+"""What a notebook's models answered, recorded beside it and replayed (docs/decisions.md#61).
 
 Which file: the one that is named, else `<notebook>.recording.jsonl` beside the notebook where its
 path is known, else the only recording in the folder, else `agent.recording.jsonl`.
@@ -45,7 +45,7 @@ class Recording:
         return RecordedProvider(provider, self.tape(), mode, strict=settings.recording_strict)
 
     def model_for(self, name: str | None) -> str | None:
-        """Give the recorded model that a name means: none at all, or a provider's alone.
+        """Return the recorded model that a name means: none at all, or a provider's alone.
 
         None where the name says it, or nothing is recorded that it could mean; in replay, where
         nobody may be asked, that is a `ModelError`.

@@ -1,4 +1,4 @@
-"""Going back in a notebook: a cell that runs again, `undo`, `redo`, `retry` (D 51, 52, 54).
+"""Going back in a notebook: a cell that runs again, `undo`, `redo`, `retry` (docs/decisions.md#54).
 
 What may be undone is read from the ledger, so it is the same after a restart.
 """
@@ -51,7 +51,7 @@ class RewindUndo(Value):
 
 
 def is_same_cell(one: Origin | None, other: Origin | None) -> bool:
-    """Tell whether both come from one cell: by id, or by source where neither has one."""
+    """Return whether both come from one cell: by id, or by source where neither has one."""
     if one is None or other is None:
         return False
     if one.cell_id is not None or other.cell_id is not None:

@@ -1,4 +1,7 @@
-"""Whether the cell that runs may be one that ran before, so that its earlier work may go (D 51)."""
+"""Whether the cell that runs may be one that ran before, so that its earlier work may go.
+
+Why: docs/decisions.md#51.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ class RerunGuard:
         self._ran_here: set[tuple[str, str]] = set()
 
     def may_go_back(self) -> bool:
-        """Tell whether this is the cell's first question, so that its earlier turns may go."""
+        """Return whether this is the cell's first question, so that its earlier turns may go."""
         here = execution_token()
         is_first = here != self._went_back_in
         self._went_back_in = here
         return is_first and self._mode() == "rewind" and self.may_be("turn")
 
     def may_be(self, what: Literal["turn", "slot"]) -> bool:
-        """Tell whether a source that made something like this before may be the same cell.
+        """Return whether a source that made something like this before may be the same cell.
 
         Without an id a cell is known by its source alone. With nobody there nothing is run again
         in one process, so a source that comes twice is two cells.

@@ -135,7 +135,7 @@ def _why_not(given: Any, trait: Any, now: Any) -> str | None:
 
 
 def _value_of(given: Any, trait: Any, now: Any) -> Any:
-    """Give what traitlets will make of what is given: a text of a command line, or an addition."""
+    """Return what traitlets will make of what is given: a command line's text, or an addition."""
     match given:
         case LazyConfigValue():
             return deepcopy(given).get_value(now)  # it keeps what it is asked for first

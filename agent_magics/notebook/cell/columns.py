@@ -1,4 +1,4 @@
-"""Several answers in one cell, side by side where there is room (B5).
+"""Several answers in one cell, side by side where there is room.
 
 In a notebook they are one Markdown output: boxes that stand next to each other where styles are
 kept (JupyterLab, nbconvert), one above the other where they aren't (GitHub) or the cell is narrow.
@@ -94,7 +94,7 @@ class _Column(Page):
         return False
 
     def shown(self) -> dict[str, str]:
-        """Give the MIME types as they are by now."""
+        """Return the MIME types as they are by now."""
         return self._ended or self._bundle(self._outputs[-1], self._hint)
 
     def begin(self) -> None:

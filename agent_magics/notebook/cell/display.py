@@ -177,7 +177,7 @@ def footer(reply: Reply, *, is_exact: bool) -> str:
 
 
 def _facts(reply: Reply) -> dict[str, Any]:
-    """Give what the output's metadata says of the turn."""
+    """Return what the output's metadata says of the turn."""
     usage = reply.usage
     return {
         "slot": reply.slot_id,

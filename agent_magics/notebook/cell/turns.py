@@ -167,7 +167,7 @@ def _display_of(
 
 
 def _share(notebook: NotebookSession, turn: RunningTurn) -> ContextShare | None:
-    """Tell how full the context of a turn's slot is; None where the session was left meanwhile."""
+    """Return how full the context of a turn's slot is; None where the session was left since."""
     session = notebook.opened
     if session is None or session.session_id != turn.session_id:
         return None

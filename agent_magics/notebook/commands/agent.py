@@ -1,4 +1,4 @@
-"""`%agent` and `%%agent`: ask, and the one-liners around asking (N2, N3, D 51, 54)."""
+"""`%agent` and `%%agent`: ask, and the one-liners around asking."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def ask_many(
     keeps_going: bool = False,
     out: str | None = None,
 ) -> Answers:
-    """Ask the same in several slots at once and show the answers side by side (B5).
+    """Ask the same in several slots at once and show the answers side by side.
 
     They are kept in `out` and `agent_last`; where a slot fails or is stopped, those that are whole.
     """
@@ -199,7 +199,7 @@ def _keep(notebook: NotebookSession, answer: A, out: str | None) -> A:
 
 
 def _go_back(notebook: NotebookSession, slot: str | None) -> None:
-    """Put the cell's new turn where its earlier one was (D 51)."""
+    """Put the cell's new turn where its earlier one was."""
     session, origin = notebook.session(), cell_origin()
     assert origin is not None
     if slot is None and not notebook.has_switched:
@@ -308,7 +308,7 @@ def _one_liner(line: str) -> Callable[[NotebookSession], Answer | None] | None:
 
 
 def _is_spec(rest: str) -> bool:
-    """Tell a model from words that go on: one word, with a colon or a provider's bare name."""
+    """Return whether a text is a model: one word, with a colon or a provider's bare name."""
     word = rest.strip()
     return bool(word) and len(word.split()) == 1 and (":" in word or word in PROVIDER_IDS)
 

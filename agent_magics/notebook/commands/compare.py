@@ -35,7 +35,7 @@ def compare_slots(notebook: NotebookSession, given: ParsedLine) -> None:
 
 
 def _chosen(prompts: Sequence[PromptState], number: int | None, *, is_cut: bool) -> str | None:
-    """Give the id of the prompt with a number, 1 being the newest; None: none was named."""
+    """Return the id of the prompt with a number, 1 being the newest; None: none was named."""
     if number is None or not prompts:
         return None
     if number > len(prompts):

@@ -1,4 +1,4 @@
-"""`%cost`: what a session has spent, by slot, model and purpose (N6, N13)."""
+"""`%cost`: what a session has spent, by slot, model and purpose."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def cost_text(rows: Sequence[CostRow], *, width: int | None = None) -> str:
 
 
 def _said(rows: Sequence[CostRow]) -> list[int]:
-    """Give the columns to show; "for" is left out where it says nothing."""
+    """Return the columns to show; "for" is left out where it says nothing."""
     return [at for at in range(len(HEAD)) if at != _FOR or any(row[at] for row in rows)]
 
 

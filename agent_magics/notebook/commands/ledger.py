@@ -95,7 +95,7 @@ def _kinds(named: str | None) -> tuple[str, ...]:
 
 
 def _frame(state: SessionState, rows: LedgerRows, query: Query) -> pd.DataFrame:
-    """Give the events that match; a frame has them in the order of the state."""
+    """Return the events that match; a frame has them in the order of the state."""
     events = Frames(lambda: (state,)).events()
     return events.iloc[list(rows.matching(query))].reset_index(drop=True)
 

@@ -1,6 +1,6 @@
 """`%memory`: the session's facts and what lasts across sessions: seen, added, corrected, forgotten.
 
-Two things under two headings (decision 47). Nothing is remembered that isn't shown here and can't
+Two things under two headings. Nothing is remembered that isn't shown here and can't
 be deleted here.
 """
 

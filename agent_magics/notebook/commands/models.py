@@ -1,4 +1,4 @@
-"""`%agent model`: which models answer, which one is used, and how to get another (D 27)."""
+"""`%agent model`: which models answer, which one is used, and how to get another."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def choose_model(notebook: NotebookSession, spec: str) -> None:
     """Use another model for this session; slots with their own keep it.
 
     Where the conversation doesn't fit the new one's window, or something is missing before it can
-    answer, say so now (decision 27).
+    answer, say so now.
     """
     chosen = notebook.choose_model(spec)
     say(f"this session asks {shown_model(chosen)} now")

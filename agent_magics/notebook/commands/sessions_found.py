@@ -61,7 +61,7 @@ class Found(Value):
         return " · ".join(facts)
 
     def has_all(self, words: Sequence[str]) -> bool:
-        """Tell whether each word stands in its title, id or notebook."""
+        """Return whether each word stands in its title, id or notebook."""
         text = f"{self.title or ''}\n{self.session_id}\n{self.notebook}".casefold()
         return all(word.casefold() in text for word in words)
 

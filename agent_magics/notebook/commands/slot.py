@@ -1,4 +1,7 @@
-"""`%slot`: list, make, derive, switch, delete, rename and set the mode of slots (N4, D 52)."""
+"""`%slot`: list, make, derive, switch, delete, rename and set the mode of slots.
+
+Why: docs/decisions.md#52.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the person in the cell that waits whether a tool may run, by stdin (decision 55).
+"""Asks the person in the cell that waits whether a tool may run, by stdin.
 
 In JupyterLab that is a box of one line, in a terminal the terminal; so every answer, a change to
 code of many lines too, is given line by line.
@@ -76,7 +76,7 @@ class StdinApprover:
         _CELL.set(self._running)
 
     def _is_cells_own(self) -> bool:
-        """Tell whether the turn that asks was begun by the cell that runs.
+        """Return whether the turn that asks was begun by the cell that runs.
 
         ipykernel 7 tells each context its own request; older ones tell all of them the last.
         """
@@ -134,13 +134,13 @@ class Question:
 
     @property
     def editable(self) -> str | None:
-        """Give the text that may be edited; None where something in it can't be seen."""
+        """Return the text that may be edited; None where something in it can't be seen."""
         name = self._text_argument(self._arguments)
         text = self._arguments[name] if name else _as_json(self._arguments, indent=2)
         return text if visible(text) == text else None
 
     def edited(self, text: str) -> dict[str, Any] | None:
-        """Give the arguments that an edited text means; None where they are as they were.
+        """Return the arguments that an edited text means; None where they are as they were.
 
         Raises `msgspec.DecodeError` or `UnicodeEncodeError` where it should be JSON and isn't.
         """

@@ -1,4 +1,4 @@
-"""`--attach`: a file or a value of the kernel goes along with the prompt (N2, D 6, D 53)."""
+"""`--attach`: a file or a value of the kernel goes along with the prompt."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _of_value(shell: InteractiveShell, name: str, value: object, share: ShareLev
 
 
 def image_of(shell: InteractiveShell, value: object) -> Image | None:
-    """Give the image that a value shows itself as in the notebook; None where it shows none."""
+    """Return the image that a value shows itself as in the notebook; None where it shows none."""
     formatter: Any = shell.display_formatter  # IPython's has no types
     shown, _ = formatter.format(value, include=IMAGE_TYPES)
     for media_type in IMAGE_TYPES:

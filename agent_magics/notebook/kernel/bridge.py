@@ -1,7 +1,8 @@
 """Between the main thread and the session's loop: magics post their coroutine there and pump here.
 
 While a magic waits, SIGINT is a message; a stopped or failed cell ends with an exception that
-shows one sentence, so that its status is error and queued cells don't run on (decision 11).
+shows one sentence, so that its status is error and queued cells don't run on
+(docs/decisions.md#11).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class LoopBridge:
         self.main = self.loop.main
         self.kernel_loop = _kernel_loop(shell)
         self._taken = ExitStack()
-        if self.kernel_loop:  # serves main-thread work while no magic waits (decision 60)
+        if self.kernel_loop:  # serves main-thread work while no magic waits
             self._taken.enter_context(self.main.served_by(self.kernel_loop))
 
     def run(

@@ -1,4 +1,4 @@
-"""What is new in the kernel since a slot's last turn, told with each turn's first message (D 4).
+"""What is new in the kernel since a slot's last turn, told with each turn's first message.
 
 Callable from any thread and quick: names, types and sizes, no code of the notebook runs. What
 changed inside an object without its size changing isn't seen.

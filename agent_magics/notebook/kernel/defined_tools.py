@@ -9,7 +9,7 @@ from agent_magics.tools.schema import FunctionTool
 
 
 def tools_in(namespace: Mapping[str, object]) -> tuple[FunctionTool[..., Any], ...]:
-    """Give the tools that a namespace holds now, by name; callable from any thread.
+    """Return the tools that a namespace holds now, by name; callable from any thread.
 
     What has an underscore before its name isn't among them (IPython's own keep old values alive).
     Of two that are called the same, the one in the variable of that name wins.

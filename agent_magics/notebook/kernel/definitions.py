@@ -19,7 +19,7 @@ _FUNCTIONS = (
 
 
 def definition_text(value: object, share: ShareLevel) -> str | None:
-    """Tell a function, class or module; None for anything else.
+    """Describe a function, class or module; None for anything else.
 
     What a default is, as a value, is told as a sample only.
     """

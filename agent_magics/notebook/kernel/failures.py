@@ -1,4 +1,7 @@
-"""The cell that failed last, for `%agent fix`: its source and traceback, nothing else (D 54)."""
+"""The cell that failed last, for `%agent fix`: its source and traceback, nothing else.
+
+Why: docs/decisions.md#54.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class Failures:
         )
 
     def prompt(self, namespace: Mapping[str, object]) -> str | None:
-        """Give what is asked about the last failure, without secrets; None where there is none."""
+        """Return what is asked about the last failure, without secrets; None if there is none."""
         return scrubbed(self.last.prompt, namespace) if self.last else None
 
 

@@ -1,4 +1,6 @@
-r"""`{{expr}}` in prompts: filled from the kernel's namespace when it is Python (D 53).
+r"""`{{expr}}` in prompts: filled from the kernel's namespace when it is Python.
+
+Why: docs/decisions.md#53.
 
 Text between the braces that isn't an expression stays as it is; so does `\{{`. Where it was
 plainly meant as code (a variable of the kernel, or a call, subscript or attribute) that is said.
@@ -94,7 +96,7 @@ def fill(
 
 
 def _meant_as_code(text: str, start: int, namespace: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give what stands between the braces, if it begins as an expression on the kernel does."""
+    """Return what stands between the braces, if it begins as an expression on the kernel does."""
     end = text.find(CLOSE, start, start + MAX_TOLD_CHARACTERS)
     source = text[start:end] if end >= 0 else ""
     begin = _CODE.match(source)

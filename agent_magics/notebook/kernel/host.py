@@ -25,12 +25,12 @@ class _ParentMessage(Protocol):
 
 
 def in_kernel() -> bool:
-    """Tell whether a Jupyter kernel runs us, in contrast to a terminal."""
+    """Return whether a Jupyter kernel runs us, in contrast to a terminal."""
     return hasattr(_shell(), "kernel")
 
 
 def somebody_there() -> bool:
-    """Tell whether the running request may be answered by a person.
+    """Return whether the running request may be answered by a person.
 
     In a kernel the request says so (`allow_stdin`, false in nbclient); in a terminal, whether
     stdin is one.
@@ -41,7 +41,7 @@ def somebody_there() -> bool:
 
 
 def input_is_ours() -> bool:
-    """Tell whether `input()` asks the person: in a kernel only while a cell runs."""
+    """Return whether `input()` asks the person: in a kernel only while a cell runs."""
     kernel = getattr(_shell(), "kernel", None)
     return kernel is None or getattr(builtins.input, "__self__", None) is kernel
 
@@ -54,7 +54,7 @@ def request_id() -> str:
 def cell_origin() -> Origin | None:
     """Name the cell that runs, by its id (where the front end sends one) and its source.
 
-    None in a terminal, where no cell can be run again (decision 51).
+    None in a terminal, where no cell can be run again.
     """
     if not in_kernel():
         return None
@@ -70,7 +70,7 @@ def cell_origin() -> Origin | None:
 
 
 def may_draw() -> bool:
-    """Tell whether the front end of the cell that runs may draw live views in its outputs.
+    """Return whether the front end of the cell that runs may draw live views in its outputs.
 
     JupyterLab and Notebook 7 tell the cell's id, consoles don't; VS Code and Colab, which are known
     by what they leave in the kernel, keep outputs where our scripts can't reach them.
@@ -97,7 +97,7 @@ def execution_token() -> str:
 
 
 def kernel_id() -> str | None:
-    """Give the Jupyter kernel's id, which a restart keeps (decision 46).
+    """Return the Jupyter kernel's id, which a restart keeps (docs/decisions.md#46).
 
     It is in the connection file's name.
     """
@@ -113,7 +113,7 @@ def kernel_id() -> str | None:
 
 
 def notebook_path() -> str | None:
-    """Give the notebook's path where the server or VS Code tells it; only `.ipynb` is one."""
+    """Return the notebook's path where the server or VS Code tells it; only `.ipynb` is one."""
     shell = _shell()
     told = (
         getattr(shell, "user_ns", {}).get("__vsc_ipynb_file__"),
@@ -126,7 +126,7 @@ def notebook_path() -> str | None:
 
 
 def notebook_folder() -> Path:
-    """Give the folder that the notebook is in, where it is known, else where Python is now."""
+    """Return the folder that the notebook is in, where it is known, else where Python is now."""
     told = notebook_path()
     folder = Path(told).parent if told else Path()
     return folder if folder.is_absolute() and folder.is_dir() else Path.cwd()

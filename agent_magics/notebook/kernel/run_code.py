@@ -147,7 +147,7 @@ class Tee(Passing):
             self._only_passes = False
 
     def text(self) -> str:
-        """Give what was written, cut at the limit with a mark."""
+        """Return what was written, cut at the limit with a mark."""
         kept = "".join(self._kept)
         dropped = self._length - len(kept)
         return f"{kept}\n[{dropped:,} more characters]" if dropped > 0 else kept

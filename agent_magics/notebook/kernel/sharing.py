@@ -1,4 +1,4 @@
-"""What of a kernel may reach a model (D 56): how much of its values, and never a secret.
+"""What of a kernel may reach a model (docs/decisions.md#56), and how much of each.
 
 One rule says what is called like a secret; what prompts, tools and references tell goes by it.
 """
@@ -39,12 +39,12 @@ _NO_SECRETS = {"pwd", "oldpwd"}  # as shells call the folder they are in
 
 
 def is_secret_name(name: object) -> bool:
-    """Tell whether a variable, an attribute, a key or a column is called like a secret."""
+    """Return whether a variable, an attribute, a key or a column is called like a secret."""
     return isinstance(name, str) and (_is_strong(name) or _is_weak(name))
 
 
 def is_secret(name: object, value: object) -> bool:
-    """Tell whether a value is never shown: a text that is called like a secret, or the environment.
+    """Return whether a value is never shown: a text called like a secret, or the environment.
 
     A name with a word such as password or secret hides whatever may hold text; one that merely ends
     in key or token hides texts (counts of tokens and lists of keys are no secrets).
@@ -57,7 +57,7 @@ def is_secret(name: object, value: object) -> bool:
 
 
 def is_secret_source(source: str, value: object) -> bool:
-    """Tell whether an expression plainly names a secret; see `is_secret`."""
+    """Return whether an expression plainly names a secret; see `is_secret`."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

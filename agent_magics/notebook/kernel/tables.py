@@ -28,7 +28,7 @@ MAX_OWN_CHARACTERS = 4_000
 
 
 def table_text(value: object, share: ShareLevel) -> str | None:
-    """Tell a frame, series or array; None for anything else. `share` isn't "names" here."""
+    """Describe a frame, series or array; None for anything else. `share` isn't "names" here."""
     if is_a(value, "pandas", "DataFrame"):
         return _joined(_frame(value, share))
     if is_a(value, "pandas", "Series"):
@@ -41,7 +41,7 @@ def table_text(value: object, share: ShareLevel) -> str | None:
 
 
 def without_secrets(value: object) -> object:
-    """Give a frame or series with the values of columns masked that are called like secrets.
+    """Return a frame or series with the values of columns masked that are called like secrets.
 
     Anything else, and what has no such column, is given back as it is.
     """
@@ -93,7 +93,7 @@ def _series(series: Any, share: ShareLevel) -> Iterator[str]:
 
 
 def _sample(frame: Any, *, has_index: bool, is_series: bool = False) -> str:
-    """Give the first rows as CSV, long cells cut; where a cell can't be written, say so."""
+    """Return the first rows as CSV, long cells cut; where a cell can't be written, say so."""
     shown = min(len(frame), SAMPLE_ROWS)
     try:
         head = _masked(frame.head(SAMPLE_ROWS), _secret_columns(frame)).map(_cell)
@@ -174,7 +174,7 @@ def _statistics(array: Any) -> Iterator[str]:
 
 
 def _of_other_library(value: Any, share: ShareLevel) -> Iterator[str]:
-    """Tell a frame or tensor of another library by its schema and, as a sample, its own words."""
+    """Describe another library's frame or tensor by its schema and, as a sample, its own words."""
     yield f"{type_name(value)} ({library_of(value)}), {size_of(value)}"
     schema: Any = getattr(value, "schema", None)
     fields = dict(schema) if hasattr(schema, "items") else {}

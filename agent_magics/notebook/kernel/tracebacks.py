@@ -1,4 +1,4 @@
-"""A traceback as `%agent fix` sends it: the person's own frames, those of libraries cut (D 54)."""
+"""A traceback as `%agent fix` sends it: the person's own frames, those of libraries cut."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How a value of the kernel is told to the model: short, typed, never longer than its share.
 
-One form for `{{expr}}`, `--attach` and the tools (D 53), as far as `share` allows (D 56). Showing a
+One form for `{{expr}}`, `--attach` and the tools, as far as `share` allows. Showing a
 value runs its own `__repr__`, and nothing else of it.
 """
 

@@ -100,24 +100,24 @@ class ParsedLine(Value):
     wants_help: bool = False
 
     def has(self, flag: str) -> bool:
-        """Tell whether the option was given."""
+        """Return whether the option was given."""
         return flag in self.options
 
     def value(self, flag: str) -> str | None:
-        """Give an option's value; None where it wasn't given."""
+        """Return an option's value; None where it wasn't given."""
         return self.options.get(flag)
 
     def values(self, flag: str) -> tuple[str, ...]:
-        """Give all values of an option that may be given more than once."""
+        """Return all values of an option that may be given more than once."""
         return self.repeated.get(flag, ())
 
     def number(self, flag: str) -> int | None:
-        """Give a numeric option's value; None where it wasn't given."""
+        """Return a numeric option's value; None where it wasn't given."""
         value = self.options.get(flag)
         return None if value is None else int(value)
 
     def word(self, index: int) -> str | None:
-        """Give a positional word; None where it is missing."""
+        """Return a positional word; None where it is missing."""
         return self.words[index] if index < len(self.words) else None
 
 
@@ -190,7 +190,7 @@ def first_word(line: str) -> tuple[str, str]:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a whole number above 0 of a size that anybody means."""
+    """Return whether a text is a whole number above 0 of a size that anybody means."""
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) > 0
 
 

@@ -158,7 +158,7 @@ def _result(matching: Sequence[str], fragment: str, *, kind: str = "magic") -> S
 
 
 def _prompt_so_far(line: str, above: Sequence[str]) -> str:
-    """Give what stands of a prompt before the cursor: of a `%%agent` body, or a `%agent` line."""
+    """Return what stands of a prompt before the cursor: of a `%%agent` body, or a `%agent` line."""
     if above:
         is_ours = _ASKS.match(above[0]) and above[0].startswith("%%")
         return "\n".join([*above[1:], line]) if is_ours else ""

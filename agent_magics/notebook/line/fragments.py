@@ -38,14 +38,14 @@ def begun(text: str) -> Begun:
 
 
 def continued(names: Iterable[str], fragment: str) -> list[str]:
-    """Give the names that a fragment begins, as they would be typed."""
+    """Return the names that a fragment begins, as they would be typed."""
     quote = fragment[0] if fragment and fragment[0] in _QUOTES else ""
     begins = fragment.strip(quote) if quote else fragment
     return [_typed(name, quote) for name in names if name.startswith(begins)]
 
 
 def values_begun(values: Iterable[str], fragment: str) -> list[str]:
-    """Give the values of a setting that a fragment begins; texts among them are in quotes."""
+    """Return the values of a setting that a fragment begins; texts among them are in quotes."""
     quote = fragment[0] if fragment and fragment[0] in _QUOTES else '"'
     typed = [value.replace('"', quote) for value in values]
     return [value for value in typed if value.strip(_QUOTES).startswith(fragment.strip(_QUOTES))]

@@ -50,7 +50,7 @@ def _is_a_sentence(words: list[str]) -> bool:
 
 
 def _fits(words: list[str], meant: str) -> bool:
-    """Tell whether what stands behind the first word was given to a command."""
+    """Return whether what stands behind the first word was given to a command."""
     given, *rest = words
     if _OPTION.match(rest[0]):
         return len(rest) <= _TWO  # the option and its value
@@ -63,7 +63,7 @@ def _fits(words: list[str], meant: str) -> bool:
 
 
 def _is_command_of(name: str, rest: list[str]) -> bool:
-    """Tell whether the words are a command of another magic, with as many words as it takes."""
+    """Return whether the words are a command of another magic, with as many words as it takes."""
     command = magic(name).named(rest[0])
     if command is None or command.takes_text or command.repeats:
         return command is not None and len(rest) == _ONE
@@ -100,7 +100,7 @@ def _nearest(word: str, known: tuple[str, ...]) -> str | None:
 
 
 def _is_a_slip(typed: str, name: str) -> bool:
-    """Tell whether one letter is missing, too many or wrong, or two have changed places."""
+    """Return whether one letter is missing, too many or wrong, or two have changed places."""
     if len(typed) == len(name):
         wrong = [i for i, (one, other) in enumerate(zip(typed, name, strict=True)) if one != other]
         is_swapped = len(wrong) == _TWO and wrong[1] == wrong[0] + 1

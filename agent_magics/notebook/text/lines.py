@@ -11,7 +11,7 @@ LEAST_COLUMNS = 20
 
 
 def columns() -> int | None:
-    """Give the width of the terminal; None where what is printed goes elsewhere."""
+    """Return the width of the terminal; None where what is printed goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

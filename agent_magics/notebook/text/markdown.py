@@ -72,7 +72,7 @@ def code_blocks(text: str) -> tuple[str, ...]:
 
 
 def settled(text: str) -> int:
-    """Tell how much of a text that grows can be shown by itself, for nothing after it matters.
+    """Return how much of a text that grows can be shown by itself, for nothing after it matters.
 
     It ends behind a blank line, outside fences, where what follows isn't indented.
     """

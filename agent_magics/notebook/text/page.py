@@ -43,7 +43,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def interval_s(size_bytes: int) -> float:
-    """Tell how long to wait between two updates of a text: JupyterLab renders it whole each time.
+    """Return how long to wait between two updates of a text: JupyterLab renders it whole each time.
 
     10 Hz up to 2 KB, 3 Hz at 20 KB, slower beyond (measured: about 190 ms for 20 KB).
     """
@@ -70,7 +70,7 @@ class PageLine:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it is a call that hasn't ended."""
+        """Return whether it is a call that hasn't ended."""
         return bool(self.key) and not self.text
 
     def markdown(self) -> str:
@@ -96,7 +96,7 @@ class _Output:
         return [part for part in self.parts if isinstance(part, PageLine)]
 
     def bundle(self, line: str) -> dict[str, str]:
-        """Give the MIME types; `line` is the last one, small and in italics."""
+        """Return the MIME types; `line` is the last one, small and in italics."""
         said = iter(safe_parts([part.strip("\n") for part in self.parts if isinstance(part, str)]))
         safe = [next(said) if isinstance(part, str) else part.markdown() for part in self.parts]
         plain = [p.strip("\n") if isinstance(p, str) else p.plain() for p in self.parts]
@@ -171,7 +171,7 @@ class Page:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Tell whether what is shown now would come above what was said before; any thread."""
+        """Return whether what is shown now would come above what was said before; any thread."""
         newest = self._outputs[-1]
         has_begun = newest.is_shown or bool(newest.parts)
         return has_begun and not (self._is_over or self._is_showing)
@@ -305,7 +305,7 @@ class Terminal:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Tell whether a line is being written; any thread."""
+        """Return whether a line is being written; any thread."""
         return not self._at_line_start or self._wrap.holds
 
     def make_way(self) -> None:

@@ -27,7 +27,7 @@ def plain_name(name: str) -> str:
 
 
 def is_a(value: object, module: str, name: str) -> bool:
-    """Tell whether a value is of a library's class; the library isn't imported for it."""
+    """Return whether a value is of a library's class; the library isn't imported for it."""
     kind = getattr(sys.modules.get(module), name, None)
     return type(kind) is type and issubclass(type(value), kind)
 
@@ -40,7 +40,7 @@ def library_of(value: object) -> str:
 
 
 def size_of(value: object) -> str:
-    """Tell how large a value is, in the words of its kind; "" where that isn't known."""
+    """Return how large a value is, in the words of its kind; "" where that isn't known."""
     try:
         return _size(value)
     except Exception:  # noqa: BLE001 - a half-made object of a library may raise anything

@@ -26,11 +26,11 @@ class WordWrap:
 
     @property
     def holds(self) -> bool:
-        """Tell whether a word waits for its end."""
+        """Return whether a word waits for its end."""
         return bool(self._held)
 
     def feed(self, text: str) -> str:
-        """Give what may be written by now."""
+        """Return what may be written by now."""
         if self._width is None:
             return text
         parts = _PART.findall(self._held + text)
@@ -39,7 +39,7 @@ class WordWrap:
         return "".join(map(self._placed, parts))
 
     def flush(self) -> str:
-        """Give the word that is held: nothing comes behind it."""
+        """Return the word that is held: nothing comes behind it."""
         held, self._held = self._held, ""
         return self._placed(held)
 

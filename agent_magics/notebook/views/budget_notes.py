@@ -33,14 +33,14 @@ def _source(info: ContextInfo) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    """Say what a compaction leaves free and as it is, and what was set where that is more (C18)."""
+    """Say what a compaction leaves free and as it is, and what was set where that is more."""
     reserve = _capped(limits.reserve, limits.configured_reserve)
     keep = _capped(limits.keep, limits.configured_keep)
     return f"reserve: {reserve} · newest turns kept as they are: {keep}"
 
 
 def _shares(info: ContextInfo) -> str:
-    """Say what is used of each share; tool results alone are shortened to theirs (C16)."""
+    """Say what is used of each share; tool results alone are shortened to theirs."""
     used = " · ".join(
         f"{share.name.replace('_', ' ')} {share.used:,} of {share.tokens:,}"
         for share in info.shares
@@ -101,7 +101,7 @@ def _spent(spent: Spent, *, is_exact: bool) -> str:
 
 
 def _time(at: datetime | None) -> str:
-    """Give the time here, with the day where it is another one."""
+    """Return the time here, with the day where it is another one."""
     if at is None:
         return ""
     here = at.astimezone()

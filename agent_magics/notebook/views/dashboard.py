@@ -1,4 +1,4 @@
-"""The dashboard: slot tabs, token budget, ledger and comparison of one session, together (W5)."""
+"""The dashboard: slot tabs, token budget, ledger and comparison of one session, together."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         return self._text()
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give what stands in the file: the views beside and below one another, drawn live there.
+        """Return what stands in the file: the views beside and below one another, drawn live there.
 
         A box as a widget would be lost when the notebook is opened again (`view.py`).
         """

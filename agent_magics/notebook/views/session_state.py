@@ -1,4 +1,4 @@
-"""The session state: the one JSON shape, versioned, that every view draws (architecture § widgets).
+"""The session state: the one JSON shape, versioned, that every view draws.
 
 `SessionViewState` below is its definition; `tests/data/session_state.json` is an example that tests
 check from Python and from JavaScript. Tokens are whole numbers, `null` means "not known".
@@ -25,7 +25,7 @@ VERSION = 1
 class SlotState(Value):
     """One tab. Slots stand parents first, children right under them; `depth` 0 is a root.
 
-    `messages` includes inherited ones, `turns` are the slot's own (decision 26).
+    `messages` includes inherited ones, `turns` are the slot's own.
     """
 
     id: str

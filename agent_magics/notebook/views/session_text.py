@@ -122,7 +122,7 @@ def _branch(slots: Sequence[SlotState], index: int) -> str:
 
 
 def _is_last(slots: Sequence[SlotState], index: int, level: int) -> bool:
-    """Tell whether nothing below stands at `level` before the tree goes back above it."""
+    """Return whether nothing below stands at `level` before the tree goes back above it."""
     for slot in slots[index + 1 :]:
         if slot.depth <= level:
             return slot.depth < level

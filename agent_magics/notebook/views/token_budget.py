@@ -53,7 +53,7 @@ class TokenBudget(LiveView):
         return budget_text(self._budget)
 
     def as_html(self) -> str:
-        """Give the parts as a table."""
+        """Return the parts as a table."""
         return budget_html(self._budget)
 
     @property
@@ -68,7 +68,7 @@ class TokenBudget(LiveView):
         return {"budget": msgspec.to_builtins(budget)}
 
     def _frees(self, slot: str, used: int) -> int | None:
-        """Tell what a compaction would free; thought about again only where the context changed."""
+        """Return what a compaction would free; computed again only where the context changed."""
         known = self._foreseen.get(slot)
         if known is None or known[0] != used:
             plan = self._session.foreseen_compaction(slot)

@@ -94,19 +94,19 @@ class Output:
         """Bring it up to date before it is shown."""
 
     def as_text(self) -> str:
-        """Give what is shown as plain text."""
+        """Return what is shown as plain text."""
         raise NotImplementedError
 
     def as_html(self) -> str:
-        """Give what is shown as static HTML."""
+        """Return what is shown as static HTML."""
         raise NotImplementedError
 
     def output_text(self) -> str:
-        """Give the text that stands in a file."""
+        """Return the text that stands in a file."""
         return f"{self.as_text()}\n{ENDED}" if self.has_ended else self.as_text()
 
     def output_html(self) -> str:
-        """Give the HTML that stands in a file, and that the live view is drawn in."""
+        """Return the HTML that stands in a file, and that the live view is drawn in."""
         html = f"{self.as_html()}<p>{ENDED}</p>" if self.has_ended else self.as_html()
         return f'<div class="{self.classes}">{still(html)}</div>'
 
@@ -155,7 +155,7 @@ class LiveView(Output, LiveWidget):
                 self.send({"kind": "delta", "number": self._number, "delta": delta})
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as ipywidgets has it
-        """Give the traits, and where all are asked for the state along with them."""
+        """Return the traits, and where all are asked for the state along with them."""
         made: dict[str, Any] = super().get_state(key, drop_defaults)
         return made if key is not None else {**made, "state": self._state, "number": self._number}
 

@@ -36,14 +36,14 @@ class Views:
         self._ledger: LedgerWidget | None = None
 
     def tabs(self) -> SlotTabs:
-        """Give the slot tabs, up to date."""
+        """Return the slot tabs, up to date."""
         if self._tabs is None:
             self._tabs = SlotTabs(self.session)
         self._tabs.renew()
         return self._tabs
 
     def budget(self, slot_id: str) -> TokenBudget:
-        """Give the token budget of a slot, up to date; it stays that slot's wherever one goes."""
+        """Return the token budget of a slot, up to date; it stays that slot's wherever one goes."""
         (uid,) = (slot.uid for slot in self.session.list_slots() if slot.slot_id == slot_id)
         if uid not in self._budgets:
             self._budgets[uid] = TokenBudget(self.session, slot_id)
@@ -51,8 +51,10 @@ class Views:
         return self._budgets[uid]
 
     def comparison(self, slots: Sequence[str], prompt: str | None = None) -> CompareView:
-        """Give the comparison of slots, up to date and as it was asked for: what a page chose in it
-        is forgotten. `prompt` is the id of the one it shows; None: always the newest.
+        """Return the comparison of slots, up to date and as it was asked for.
+
+        What a page chose in it is forgotten. `prompt` is the id of the one it shows; None: always
+        the newest.
 
         Raises as `CompareView`.
         """
@@ -65,7 +67,7 @@ class Views:
         return view
 
     def ledger(self) -> LedgerWidget:
-        """Give the ledger explorers."""
+        """Return the ledger explorers."""
         if self._ledger is None:
             self._ledger = LedgerWidget(self.session)
         return self._ledger

@@ -1,4 +1,4 @@
-"""Compaction of one slot: plan, one summary, one commit (seed 002 § 7.4).
+"""Compaction of one slot: plan, one summary, one commit.
 
 The request goes out while the slot takes no turn; the commit compares and swaps its generation, so
 a summary of a history that changed meanwhile is dropped. Manual, automatic and overflow compaction
@@ -61,7 +61,7 @@ class CompactionOutcome(Value):
 
     `tokens_after` of a dry run is an estimate: the summary is taken as a quarter of what it
     stands for. `is_turn_cut`: the first of the kept turns stays from one of its iterations on,
-    which only overflow recovery does (decision 35).
+    which only overflow recovery does.
     """
 
     slot_id: str
@@ -109,10 +109,10 @@ class Compactor:
         )
 
     def plan(self, slot: Slot, *, in_overflow: bool = False) -> CompactionPlan:
-        """Choose what to summarise; `in_overflow`, less may stay than C8 says (decision 35).
+        """Choose what to summarise; `in_overflow`, less may stay than `keep_recent_tokens` says.
 
         Raises `NothingToCompact`, or `FixedContextExceedsBudget` where what can't shrink is at
-        the threshold already (C7).
+        the threshold already.
         """
         info = self.prepared(slot).info
         fixed = {name: info.parts[name] for name in FIXED_PARTS}
@@ -122,7 +122,7 @@ class Compactor:
         return self._planned(slot, info.limits, cut)
 
     def foresee(self, slot: Slot) -> CompactionOutcome:
-        """Tell what a compaction would do; no model is asked and nothing changes."""
+        """Return what a compaction would do; no model is asked and nothing changes."""
         plan = self.plan(slot)
         return CompactionOutcome(
             slot_id=plan.slot_id,
@@ -152,7 +152,7 @@ class Compactor:
         reason: Reason,
         instructions: str | None = None,
     ) -> CompactionOutcome:
-        """Summarise what is old with one call and commit a checkpoint (D 33).
+        """Summarise what is old with one call and commit a checkpoint (docs/decisions.md#33).
 
         Raises `NothingToCompact`, `FixedContextExceedsBudget`, `PluginAborted`, `CompactError`,
         `CompactionStale`; the view before stays valid after any of them.
@@ -172,6 +172,8 @@ class Compactor:
     ) -> CompactionOutcome:
         before = self.prepared(slot).info
         plan = self.plan(slot, in_overflow=reason == "overflow")
+        # After the plan, so that plugins aren't asked about what would do nothing; before the call,
+        # so that a no costs none.
         await self.ask_leave(slot)
         provider, writer = summariser
         request = summary_request(
@@ -183,6 +185,7 @@ class Compactor:
             prompt=self.config.compact_prompt,
         )
         summary = await self._summary(plan, request, provider, writer, slot)
+        # Measured before it is committed: nobody may see a view that is taken back a moment later.
         made = self.candidate(slot, plan.first_retained_seq, summary, before.used, reason)
         made = msgspec.structs.replace(
             made,
@@ -201,6 +204,8 @@ class Compactor:
         return Checkpoint(
             checkpoint_id=self.ids.new("checkpoint"),
             slot_uid=slot.uid,
+            # The generation the slot had when the request was made: whoever rewound or cleared
+            # meanwhile has gone past it, and this commit loses.
             generation=slot.generation + 1,
             parent_checkpoint_id=slot.checkpoint_id,
             summary=text,
@@ -261,7 +266,7 @@ class Compactor:
         )
 
     def _log_failed(self, slot: Slot, reason: Reason, error: AgentError) -> None:
-        """Log what became of it without a word of the error: it may hold what was said (C19)."""
+        """Log what became of it without a word of the error: it may hold what was said."""
         level = logging.INFO if isinstance(error, NothingToCompact) else logging.WARNING
         _log.log(
             level,
@@ -274,10 +279,12 @@ class Compactor:
         )
 
     def _window_of(self, writer: ModelInfo, limits: Limits) -> int:
-        """Give the summarising model's window, as small as any limit of it (D 30)."""
+        """Return the summarising model's window, as small as any limit of it."""
         if writer.spec == self.model.spec:
             return limits.window
         told = (writer.context_window, self.builder.learnt_windows.get(writer.spec))
+        # A window that nobody knows is taken as the slot's own: its limits were set with care,
+        # 128,000 were not.
         return min((tokens for tokens in told if tokens), default=limits.window)
 
     async def _summary(
@@ -306,9 +313,10 @@ class Compactor:
         return said
 
     def _judged(self, checkpoint: Checkpoint, slot: Slot, threshold: int) -> Checkpoint:
-        """Measure what the candidate gives; refuse one that doesn't help (C12, D 36)."""
+        """Measure what the candidate gives; refuse one that doesn't help."""
         before = checkpoint.tokens_before
         after = self.prepared(slot, checkpoint).info.used
+        # Someone who asked for it by hand, or a request that doesn't fit, takes any progress.
         least = LEAST_PROGRESS if checkpoint.reason == "auto" else 0.0
         if after >= before or after > before * (1 - least):
             raise CompactError(
@@ -323,7 +331,7 @@ class Compactor:
         return msgspec.structs.replace(checkpoint, tokens_after=after)
 
     def _room(self, slot: Slot, plan: CompactionPlan, before: ContextInfo, reason: Reason) -> int:
-        """Tell how many tokens a summary may have; in overflow recovery, so many that it is taken.
+        """Return how many tokens a summary may have; in overflow recovery, so many that it fits.
 
         A short one is better there than none. Elsewhere the context may grow on, and a tail that
         is long for a while presses no facts out of the summary for good.
@@ -332,6 +340,7 @@ class Compactor:
             return MAX_SUMMARY_TOKENS
         without = self._foreseen(slot, plan.first_retained_seq, 0)
         room = math.floor((before.limits.threshold - without) / before.factor)
+        # `factor` maps our estimate to the server's count; what a summary may have is told in ours.
         return max(LEAST_SUMMARY_TOKENS, room)
 
     def _outcome(self, plan: CompactionPlan, checkpoint: Checkpoint) -> CompactionOutcome:
@@ -358,8 +367,8 @@ class Compactor:
         )
 
     def _recovery_cut(self, slot: Slot, info: ContextInfo) -> Cut | None:
-        """Choose a later cut where what C8 keeps would not fit: a turn, an iteration, or all but
-        the running turn. None where it fits.
+        """Choose a later cut where what is kept by rule would not fit: a turn, an iteration, or all
+        but the running turn. None where it fits.
         """
         limits, loaded = info.limits, self.recorder.loaded
         try:
@@ -384,6 +393,8 @@ class Compactor:
         if newest is None or not later:
             return None
         whole = [cut for cut in later if not cut.is_inside and cut.seq <= newest.first_seq]
+        # Inside a turn as much stays as would stay of turns; the latest cut is the least there can
+        # be.
         most = min(limits.threshold, weigh(later[-1].seq) + limits.keep)
         inside = [cut for cut in later if cut.is_inside]
         found = [fewest_behind(whole, fits), fewest_behind(inside, lambda cut: fits(cut, most))]
@@ -392,7 +403,7 @@ class Compactor:
     def _foreseen(self, slot: Slot, first_retained_seq: int, replaced_tokens: int) -> int:
         """Weigh the request with a summary, a quarter of what it replaces, before a seq.
 
-        The request is built, so that clipped output counts as it will be sent (C16).
+        The request is built, so that clipped output counts as it will be sent.
         """
         blank = self.candidate(slot, first_retained_seq, "", 0, "manual")
         info = self.prepared(slot, blank).info

@@ -1,10 +1,10 @@
-"""Make every request of a turn fit its model's window, and get over an overflow (C4, C14, C15).
+"""Make every request of a turn fit its model's window, and get over an overflow.
 
 Before a turn's first request the slot may be compacted: by a summary where the trigger asks for
 it, without one where the request would be over the hard window. Later requests of the turn are
-trimmed in their copy only (decision 10): old turns over the threshold, the running turn's own
-oldest iterations only over the window itself (decision 35). A server that refuses a request as too
-long teaches us its window, and is asked once more. A request that nothing makes fit is never sent.
+trimmed in their copy only (docs/decisions.md#10): old turns over the threshold, the running turn's
+own oldest iterations only over the window itself. A server that refuses a request as too long
+teaches us its window, and is asked once more. A request that nothing makes fit is never sent.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ SENT_WITH_EVERY_TURN = (*FIXED_PARTS, "user_input", "media")
 
 @dataclass
 class Trigger:
-    """When the automatic trigger rests, by slot; for one open session (decision 36)."""
+    """When the automatic trigger rests, by slot; for one open session (docs/decisions.md#36)."""
 
     rests_at: dict[str, int] = field(default_factory=dict)
 
     def wants(self, slot: Slot, info: ContextInfo) -> bool:
-        """Tell whether a slot is to be compacted now: over the threshold, and not resting."""
+        """Return whether a slot is to be compacted now: over the threshold, and not resting."""
         if not should_compact(info.used, info.limits):
             return False
         step = round(info.limits.window * REST_SHARE)
         rests_at = self.rests_at.get(slot.uid)
+        # Without a rest, a context that no summary makes smaller would be summarised before every
+        # turn, at a price each time.
         if rests_at is not None and abs(info.used - rests_at) < step:
             return False
         return info.tokens_after is None or info.used >= info.tokens_after + step
@@ -99,10 +101,14 @@ class RequestFitter:
         self.compactor.has_leave = False
         prepared = self._build()
         limits = prepared.info.limits
+        # Between the calls of a turn nothing is committed: the turn must go on seeing what it began
+        # with.
         if not self.is_first:
             return self._checked(self._trimmed(prepared, limits.threshold, limits.window))
         self.is_first = False
         self._check_floor(prepared)
+        # Over the threshold is a wish, over the window is a must: only the latter may leave turns
+        # out.
         is_over = prepared.info.used > limits.window
         if is_over or not should_compact(prepared.info.used, limits):
             await self._end_hold("overflow" if is_over else "fits")
@@ -125,6 +131,8 @@ class RequestFitter:
         await self._end_hold("overflow")
         goal = self._goal(refused)
         if tools_ran:
+            # The tools of this turn must not run again, so it goes on with what it has, and
+            # shorter. A later request that grew back over what was refused would be refused again.
             self.ceiling = goal
             prepared = self._trimmed(self._build(), goal, goal)
         else:
@@ -133,16 +141,19 @@ class RequestFitter:
             prepared = self._build()
             if prepared.info.used > goal:
                 prepared = await self._degraded(prepared, goal)
+        # The same request would get the same refusal.
         if prepared.request.messages == refused.request.messages:
             raise self.diagnosis(prepared, error)
         return self._checked(prepared)
 
     def with_less_output(self, refused: PreparedRequest, error: ProviderError) -> PreparedRequest:
-        """Reserve less output, where that is all a server asks for (providers.md)."""
+        """Reserve less output, where that is all a server asks for."""
         params = refused.request.params
         window = error.window or refused.info.limits.window
         room = window - (error.used or refused.info.used)
         if params.max_tokens is not None:
+            # Half each time: servers count their own way, and the room that we work out may still
+            # be too much.
             room = min(room, params.max_tokens // 2)
         fewer = max(LEAST_OUTPUT_TOKENS, room)
         limited = ModelParams(
@@ -166,7 +177,7 @@ class RequestFitter:
         return self.compactor.config.compaction.enabled and slot.config.compact and not is_held
 
     async def _end_hold(self, because: Literal["fits", "overflow"]) -> None:
-        """Let the trigger act again on a slot whose compaction was undone (decision 37)."""
+        """Let the trigger act again on a slot whose compaction was undone."""
         slot = self.find_slot()
         recorder = self.compactor.recorder
         if slot.uid in recorder.loaded.held:
@@ -189,6 +200,8 @@ class RequestFitter:
         except (CompactionError, ProviderError, PluginAborted) as error:
             if reason == "overflow" and isinstance(error, PluginAborted):
                 raise _kept_whole(error) from error
+            # A summary that fails must not fail the turn: it goes on as it was, and isn't tried
+            # again at once.
             self.trigger.rest(slot, prepared.info)
             self.warn(f"The context was not compacted: {error.message}")
         else:
@@ -255,6 +268,8 @@ class RequestFitter:
         """
         since = self.starts_at or 0
         made = self.shortener.without_iterations(slot, most_tokens, since=since)
+        # The start has to move anyway, so it moves far enough for the requests that follow to keep
+        # it, and the server its cached prefix.
         if made is not None and made.first_retained_seq != since:
             made = self.shortener.without_iterations(slot, limit_tokens, since=since)
         if made is None:
@@ -269,7 +284,7 @@ class RequestFitter:
             self.warn(text)
 
     def _checked(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Give a request that fits the window; one that doesn't is not sent."""
+        """Return a request that fits the window; one that doesn't is not sent."""
         self._check_floor(prepared)
         info = prepared.info
         if info.used > info.limits.window:
@@ -278,7 +293,7 @@ class RequestFitter:
         return prepared
 
     def _check_floor(self, prepared: PreparedRequest) -> None:
-        """Check what is sent with every request of the turn before anything is given up (C7)."""
+        """Check what is sent with every request of the turn before anything is given up."""
         info = prepared.info
         floor = {name: info.parts[name] for name in SENT_WITH_EVERY_TURN}
         if sum(floor.values()) > info.limits.window:
@@ -288,6 +303,7 @@ class RequestFitter:
         spec = self.compactor.model.spec
         learnt = self.compactor.builder.learnt_windows
         if error.window:
+            # Servers behind one name may differ; what the smallest took, all take.
             learnt[spec] = min(error.window, learnt.get(spec, error.window))
         if error.used:
             calibration = self.compactor.recorder.loaded.calibration_of(self.find_slot())
@@ -296,6 +312,8 @@ class RequestFitter:
     def _goal(self, refused: PreparedRequest) -> int:
         """Aim under the threshold; where that had been met, well under what was refused."""
         now = self._build().info
+        # Where the estimate was already under the threshold, it was wrong by an unknown part; only
+        # a clear step down is sure to help.
         return min(now.limits.threshold, round(refused.info.used * SHRINK))
 
     def _tell(self, outcome: CompactionOutcome, reason: str) -> None:
@@ -321,5 +339,5 @@ def _overflow(prepared: PreparedRequest, said: str) -> NothingHelped:
 
 
 def _kept_whole(error: PluginAborted) -> CompactError:
-    """Say that a request can't be sent, because a plugin lets nothing be compacted (§ 6.8)."""
+    """Say that a request can't be sent, because a plugin lets nothing be compacted."""
     return CompactError(f"The request is too long for the model's window. {error.message}")

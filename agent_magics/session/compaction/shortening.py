@@ -1,7 +1,7 @@
-"""Requests made shorter without a summary: the last resort of overflow recovery (C15, D 35).
+"""Requests made shorter without a summary: the last resort of overflow recovery.
 
 Whole turns go first, the oldest before the others, then iterations. What the user said in the
-running turn and its newest iteration always stay (invariant 9).
+running turn and its newest iteration always stay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ class Shortener:
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
+        # First the purse: giving up turns for a request that may not be sent would lose them for
+        # nothing.
         admit(self.compactor.prepared(slot, made))
+        # A failed summary of this recovery has asked them already; a second question could get
+        # another answer.
         if not self.compactor.has_leave:
             await self.compactor.ask_leave(slot)
         after = self.compactor.prepared(slot, made).info.used
@@ -84,9 +88,11 @@ class Shortener:
             return None
         made = self._omitting(slot, cut, before.used)
         after = self.compactor.prepared(slot, made).info
+        # Only now the old summary goes, as it may be the largest part that is left.
         if after.used > before.limits.window:
             made = self._omitting(slot, cut, before.used, keeps_summary=False)
             after = self.compactor.prepared(slot, made).info
+        # The notice has a weight of its own; where little is left out the request gets longer.
         return made if after.estimate < before.estimate else None
 
     def _omitting(

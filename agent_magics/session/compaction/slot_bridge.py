@@ -1,4 +1,4 @@
-"""Bridges: chosen facts and a summary of one slot, carried into another (B4, decision 48)."""
+"""Bridges: chosen facts and a summary of one slot, carried into another (docs/decisions.md#48)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SlotBridge:
         keys: Sequence[str] | None,
         writer: tuple[Provider, ModelInfo] | None,
     ) -> BridgeOutcome:
-        """Record one reference message in `target` (D 1, D 48).
+        """Record one reference message in `target`.
 
         `writer` summarises the source where there is no summary yet; None: no summary is wanted.
         A summary that fails leaves the facts, with a warning. Raises `InputValidation` where

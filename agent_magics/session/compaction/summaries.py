@@ -1,4 +1,4 @@
-"""Automatic summaries of slots whose history grows out of sight (seed 004, decision 39).
+"""Automatic summaries of slots whose history grows out of sight (docs/decisions.md#39).
 
 Opt-in by `SummaryConfig`. After a completed turn, one tool-less call may write a summary: into the
 slot's `summary_override` where it is focused, and into the session's memory. A failure is told and
@@ -57,7 +57,7 @@ class Summaries:
     failed_at: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, slot: Slot) -> bool:
-        """Tell whether the history since the last summary has reached its mark (Y2, D 39)."""
+        """Return whether the history since the last summary has reached its mark."""
         if isinstance(slot.config.mode, Readonly):
             return False
         turns = self.recorder.loaded.turns(slot)
@@ -76,14 +76,17 @@ class Summaries:
         find_writer: Callable[[], Awaitable[tuple[Provider, ModelInfo]]],
         emit: Callable[[TurnPayload], None],
     ) -> None:
-        """Summarise the slot if it is due; a failure never fails the turn (Y4)."""
+        """Summarise the slot if it is due; a failure never fails the turn."""
         slot = find_slot()
         if not self.is_due(slot):
             return
         try:
             summary = await self._written(slot, turn_id, *await find_writer())
+            # The slot as it is now, the generation as it was: a rewind meanwhile makes this commit
+            # lose.
             await self._keep(find_slot(), slot.generation, summary, turn_id)
         except AgentError as error:
+            # Else a model that can't do it would be asked after every turn.
             self.failed_at[slot.uid] = len(self.recorder.loaded.turns(slot))
             _log.error("no summary of slot %s: %s", slot.slot_id, error.code)
             emit(SummaryFailed(slot_id=slot.slot_id, message=error.message))
@@ -105,7 +108,7 @@ class Summaries:
         return summary
 
     def _request(self, slot: Slot, writer: ModelInfo) -> ChatRequest:
-        """Ask for one summary of the previous one and of what came since (decision 39)."""
+        """Ask for one summary of the previous one and of what came since."""
         last = last_summary(self.recorder.loaded, slot)
         view = self.recorder.loaded.view(slot)
         since = tuple(e for e in view.events if last is None or e.seq > last.seq)
@@ -114,6 +117,8 @@ class Summaries:
         ).messages
         text = transcript(messages, max_tool_result_chars=self.config.max_tool_result_chars)
         if last is not None and isinstance(last.payload, MemorySet):
+            # The chain: each summary has the one before in it, so that old facts aren't lost when
+            # their turns are behind it.
             text = f"Summary of what came before: {last.payload.value}\n\n{text}"
         template = self.config.summary_prompt or SUMMARY_PROMPT
         prompt = (
@@ -129,7 +134,7 @@ class Summaries:
         )
 
     async def _keep(self, slot: Slot, generation: int, summary: str, turn_id: str) -> None:
-        """Write the summary in one transaction; a slot rewound meanwhile loses nothing (D 7)."""
+        """Write the summary in one transaction; a slot rewound meanwhile loses nothing."""
         kept = summary
         if len(kept) > MAX_VALUE_CHARACTERS:
             kept = kept[: MAX_VALUE_CHARACTERS - 1] + "…"

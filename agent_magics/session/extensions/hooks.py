@@ -1,7 +1,7 @@
-"""Hooks are fired here: plugins' handlers in order, each patch seen by the next (seed 001 § 6.8).
+"""Hooks are fired here: plugins' handlers in order, each patch seen by the next.
 
 A handler is foreign code. What it raises ends what was being done, by name; it never ends the
-session's loop (decision 16).
+session's loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HookRegistry:
         self._entries.setdefault(event, []).append(entry)
 
     def has(self, event: HookEvent) -> bool:
-        """Tell whether anybody listens to `event`."""
+        """Return whether anybody listens to `event`."""
         return bool(self._entries.get(event))
 
     async def dispatch(self, payload: HookPayload) -> HookPatch | None:
@@ -77,6 +77,8 @@ class HookRegistry:
         joined: HookPatch | None = None
         working = payload.data
         for entry in self._entries.get(payload.event, ()):
+            # A fresh copy for each handler: what one does to a dictionary in place must not reach
+            # the next, or us.
             shown = msgspec.structs.replace(
                 payload, data=clean_value(working), plugin_config=dict(entry.plugin_config)
             )
@@ -96,7 +98,7 @@ class HookRegistry:
 class HookScope:
     """Where hooks are fired: a session, or (`slot_id` and the others set) one of its turns.
 
-    Hooks of one scope run one at a time, also where tools run at once (decision 15).
+    Hooks of one scope run one at a time, also where tools run at once (docs/decisions.md#15).
     """
 
     registry: HookRegistry
@@ -116,6 +118,8 @@ class HookScope:
         event: HookEvent = data.__struct_config__.tag  # type: ignore[assignment]  # our own tags
         if not self.registry.has(event):
             return None
+        # Parallel tools of a turn reach their hooks at once; plugins are written without that in
+        # mind.
         async with self._order:
             token = _scope.set(self)
             try:
@@ -141,7 +145,7 @@ _scope: ContextVar[HookScope | None] = ContextVar("agent_magics_hooks", default=
 
 
 def called_from_hook() -> bool:
-    """Tell whether a hook that hasn't answered yet calls this; waiting for its end would hang."""
+    """Return whether a hook that hasn't answered yet calls this; waiting for its end would hang."""
     scope = _scope.get()
     return scope is not None and scope.is_firing
 
@@ -159,11 +163,12 @@ async def _answer(entry: HookEntry, payload: HookPayload) -> HookResult | None:
 
 async def settled(made: object) -> Any:
     """Wait for what foreign code made, where that is anything to wait for."""
+    # Handlers may be plain functions.
     return await made if inspect.isawaitable(made) else made
 
 
 def is_our_cancel(error: BaseException) -> bool:
-    """Tell whether foreign code raised `error` because we stopped waiting for it."""
+    """Return whether foreign code raised `error` because we stopped waiting for it."""
     if isinstance(error, GeneratorExit):
         return True
     task = asyncio.current_task()
@@ -207,8 +212,10 @@ def _sections(entry: HookEntry, patch: TurnStartPatch) -> tuple[str, ...]:
 
 
 def _arguments(entry: HookEntry, patch: BeforeToolUsePatch) -> dict[str, Any]:
-    """Give arguments as strict JSON carries them."""
+    """Return arguments as strict JSON carries them."""
     try:
+        # Through JSON and back: a tuple, a NaN or an object of the plugin's own would reach the
+        # ledger, which can't hold them.
         value = json.loads(json.dumps(clean_value(patch.arguments), allow_nan=False))
     except _UNFIT as error:
         raise _violation(

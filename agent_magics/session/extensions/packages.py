@@ -1,4 +1,4 @@
-"""What installed packages add: tools, plugins and providers, by their entry points (P8).
+"""What installed packages add: tools, plugins and providers, by their entry points.
 
 Groups: `agent_magics.tools` (a tool, several, or a function that makes them),
 `agent_magics.plugins` (a plugin, or a class or function without arguments that makes one),

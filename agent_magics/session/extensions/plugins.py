@@ -1,4 +1,4 @@
-"""Plugins: started in order with the agent, shut down in reverse (E14).
+"""Plugins: started in order with the agent, shut down in reverse.
 
 `PluginBase` is the short way to one: a method that is called as an event taps that event.
 """
@@ -104,6 +104,7 @@ class Plugins:
 
     async def shutdown(self) -> None:
         """Shut all down in reverse; what one raises is logged, and the next has its turn."""
+        # Popped first: a second shutdown meanwhile ends no plugin twice.
         while self._started:
             await self._started.pop().shut_down()
 
@@ -115,6 +116,7 @@ class Plugins:
                 self._started.remove(each)
                 await each.shut_down()
                 each.on_fault(PluginHookContractViolation.of_all(faults).message)
+            # All of them are told in one error: fixing them one build at a time is no pleasure.
             elif faults:
                 violations += faults
             else:
@@ -132,7 +134,7 @@ class _Starting:
         self.tapping = _Tapping(descriptor, self.config)
 
     async def initialise(self) -> bool:
-        """Tell whether the plugin has started; raises `PluginInitFailed` where it must have."""
+        """Return whether the plugin has started; raises `PluginInitFailed` where it must have."""
         try:
             await settled(self.plugin.initialize(dict(self.config)))
         except BaseException as error:

@@ -4,7 +4,7 @@ A skill is a folder with a file `SKILL.md`: YAML front matter with `name` and `d
 the text that the model reads. Of the other keys `required-tools` and `allow-implicit-invocation`
 count here, at the top or under `metadata`. `allowed-tools` doesn't: it names other agents' tools,
 and what may run without asking is for the person to say. Only the user's own skills may be listed
-in the prompt: a project may be anybody's, and no file of it says anything there (invariant 18).
+in the prompt: a project may be anybody's, and no file of it says anything there.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def _read(file: Path, shown: str, *, is_own: bool) -> Skill:
     front, body = _parted(_text(file))
     extra = front.get("metadata")
     keys = {**(extra if isinstance(extra, dict) else {}), **front}
+    # Other agents take the folder's name where the file has none.
     name = keys.get("name", file.parent.name)
     if not isinstance(name, str) or not SKILL_NAME.fullmatch(name):
         raise _UnfitSkill(f"has the name {name!r:.60}; use letters a-z, digits, - and _")
@@ -93,6 +94,7 @@ def _read(file: Path, shown: str, *, is_own: bool) -> Skill:
         description=" ".join(description.split()),
         prompt_template=body + _files_note(file, shown),
         required_tools=_names(keys.get("required-tools", keys.get("required_tools"))),
+        # A project's file could otherwise put words into the prompt of whoever opens the project.
         allow_implicit_invocation=is_own and keys.get("allow-implicit-invocation") is True,
     )
 
@@ -100,6 +102,8 @@ def _read(file: Path, shown: str, *, is_own: bool) -> Skill:
 def _text(file: Path) -> str:
     try:
         with file.open("rb") as opened:
+            # One byte more than allowed tells too large from just right, without reading a file of
+            # any size.
             data = opened.read(MAX_SKILL_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:
@@ -112,10 +116,11 @@ def _text(file: Path) -> str:
 
 
 def _parted(text: str) -> tuple[dict[str, Any], str]:
-    """Give the front matter and the text behind it."""
+    """Return the front matter and the text behind it."""
     found = _FRONT.match(text)
     if found is None:
         raise _UnfitSkill("has no front matter between two lines ---")
+    # Before the parser sees it: nested YAML takes time by the square of its length.
     if len(found[1]) > MAX_FRONT_CHARACTERS or len(_NESTING.findall(found[1])) > MAX_NESTING:
         raise _UnfitSkill("has front matter that is too large to be read")
     return _yaml(found[1]), text[found.end() :].strip()
@@ -127,6 +132,7 @@ def _yaml(front: str) -> dict[str, Any]:
 
     read: object = None
     fault: Exception | None = None
+    # Descriptions with a colon in them are common in published skills, and other agents take them.
     for written in (front, _UNQUOTED.sub(_quoted, front)):
         try:
             read, fault = yaml.safe_load(written), None

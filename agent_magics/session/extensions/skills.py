@@ -1,4 +1,4 @@
-"""Skills: which there are, and which ones a prompt calls by name (seed 001 § 6.5, E15)."""
+"""Skills: which there are, and which ones a prompt calls by name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SkillRegistry:
         return tuple(skill for skill in self._skills.values() if skill.allow_implicit_invocation)
 
     def called_by(self, given: UserInput) -> tuple[Skill, ...]:
-        """Give the skills that a prompt calls: its first words, each `/name` and then a blank.
+        """Return the skills that a prompt calls: its first words, each `/name` and then a blank.
 
         Only the first text block is read. Each skill comes once, in the order of the calls; what
         doesn't look so (`/tmp/x.csv`) is text. Raises `SkillNotFound`.

@@ -70,7 +70,7 @@ class AgentMemory:
 
     @on_session_loop
     async def list(self) -> tuple[Memory, ...]:
-        """Give all memories, the one that changed last first."""
+        """Return all memories, the one that changed last first."""
         every = await self._kept().list_by_namespace(self.namespace)
         return tuple(sorted(every, key=lambda memory: memory.updated_at, reverse=True))
 

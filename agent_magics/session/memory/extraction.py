@@ -1,4 +1,4 @@
-"""Extraction: what was said in a session becomes memories that last (E16, decision 45).
+"""Extraction: what was said in a session becomes memories that last (docs/decisions.md#45).
 
 Always incremental: a `memory_checkpoint` in the ledger says up to which seq the session's slots
 have been read. It moves only when an answer was understood, so nothing is lost by one that wasn't.
@@ -87,7 +87,7 @@ class Extraction:
         return told if isinstance(told, int) else 0
 
     def is_due(self, running: Mapping[str, str]) -> bool:
-        """Tell whether `memory_checkpoint_interval` turns passed since the last one, or attempt.
+        """Return whether `memory_checkpoint_interval` turns passed since the last one, or attempt.
 
         `running` maps the uids of slots to turns that go on.
         """
@@ -102,6 +102,7 @@ class Extraction:
         loaded, after = self.recorder.loaded, self.last_seq
         bound = _bound(loaded, running)
         stretches: list[Stretch] = []
+        # A child sees its parent's turns; read twice, they would be remembered twice.
         taken: set[int] = set()
         for slot in loaded.living.values():
             stretch = _stretch(loaded, slot, after, bound, taken)
@@ -128,6 +129,8 @@ class Extraction:
         `SpendingLimitReached` (nothing was asked), and what provider and stores raise; whatever
         had been remembered by then stays.
         """
+        # Noted before it is tried: an answer that can't be read is asked for again after the next
+        # interval, not after every turn.
         self.tried_at = material.turns
         known = tuple(await self.storage.list_by_namespace(self.namespace))
         provider, model = await find_writer()
@@ -138,6 +141,8 @@ class Extraction:
                 f"{model.shown} has a window of {window:,} tokens; no conversation fits into it"
             )
         extracted = await self._asked(request, provider, model, slot_uid, turn_id)
+        # Numbers in the answer mean the memories that were listed; those that had no room can't be
+        # meant.
         told = known[: len(known) - request.unlisted]
         kept = await self._applied(extracted, told, source)
         _log.info(
@@ -184,6 +189,7 @@ class Extraction:
 
     async def _applied(self, extracted: Extracted, told: Sequence[Memory], source: str) -> Kept:
         """Do the operations on memories of this namespace; ids of others are unknown here."""
+        # Read again: a person may have forgotten or corrected one while the model was writing.
         seen = {memory.memory_id for memory in told}
         now = {
             each.memory_id: each for each in await self.storage.list_by_namespace(self.namespace)
@@ -219,6 +225,7 @@ class Extraction:
     async def _create(
         self, content: str, tags: tuple[str, ...], now: dict[str, Memory], source: str
     ) -> str | None:
+        # Models like to note again what they were shown.
         same = next((each for each in now.values() if each.content == content), None)
         if same is not None:
             await self._write(same, now, "updated")
@@ -239,6 +246,7 @@ class Extraction:
         content = clean_text(memory.content)
         if len(content) > MAX_MEMORY_CHARACTERS:
             content = content[: MAX_MEMORY_CHARACTERS - 1] + "…"
+        # The model can't be trusted with this: it notes whatever stands in the conversation.
         if memory_fault(content) is not None or memory_fault(" ".join(memory.tags) or "-"):
             _log.warning("a memory was left out: it looks like a key or a password")
             return None
@@ -260,7 +268,7 @@ class Extraction:
 
 
 def _bound(loaded: LoadedSession, running: Mapping[str, str]) -> int:
-    """Give the first seq that isn't to be read: of the oldest running turn, else after the head."""
+    """Return the first seq not to be read: of the oldest running turn, else after the head."""
     firsts = [
         span.first_seq
         for uid, turn_id in running.items()
@@ -294,5 +302,5 @@ def _stretch(loaded: LoadedSession, slot: Slot, after: int, bound: int, taken: s
 
 
 def _count(loaded: LoadedSession) -> int:
-    """Count the session's turns: the sum over its slots, each turn once (decision 8)."""
+    """Count the session's turns: the sum over its slots, each turn once."""
     return len(_turns_since(loaded, 0, {}))

@@ -1,4 +1,4 @@
-"""The tools by which a model reads and writes the session's facts (B3)."""
+"""The tools by which a model reads and writes the session's facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FactText = Annotated[str, msgspec.Meta(description="the fact itself, at most 4,0
 def memory_tools(memory: SessionMemory, slot_uid: str) -> Sequence[Tool]:
     """Make the tools for the turns of one slot; what they write is known as written from there.
 
-    Neither is mutating: they change nothing outside the session (decision 55).
+    Neither is mutating: they change nothing outside the session.
     """
 
     @tool

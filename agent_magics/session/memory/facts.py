@@ -1,4 +1,4 @@
-"""The facts of one session, shared by its slots (B1, decision 47)."""
+"""The facts of one session, shared by its slots (docs/decisions.md#47)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SessionMemory:
         self._check_open = check_open
 
     async def set(self, key: str, value: str) -> None:
-        """Write a fact; it counts as written from the current slot (decision 48).
+        """Write a fact; it counts as written from the current slot.
 
         Raises `InputValidation` where the key is blank or reserved, the value is over 4,000
         characters or looks like a secret, or the snapshot would pass 2,000 tokens; nothing is
@@ -86,12 +86,12 @@ class SessionMemory:
 
     @on_session_loop
     async def items(self) -> dict[str, str]:
-        """Give all facts, sorted by key."""
+        """Return all facts, sorted by key."""
         return dict(sorted(self._recorder.loaded.memory.items()))
 
     @on_session_loop
     async def snapshot(self) -> str:
-        """Render `<session-context>` as it stands in every slot's next request (B2, D 3)."""
+        """Render `<session-context>` as it stands in every slot's next request."""
         return render_session_context(self._recorder.loaded.memory)
 
 

@@ -1,4 +1,4 @@
-"""What a session's requests tell the model of the memories that last (E16, decisions 3 and 4)."""
+"""What a session's requests tell the model of the memories that last."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SECTION = "Memories of other conversations, found by the words of the message"
 class Recall:
     """The memories that one session's requests hold, at most `max_items` of them in each.
 
-    They come in two parts, so that what stands before a conversation doesn't change every turn
-    (decision 4). The newest stand in the system part, the same from the opening of the session on:
+    They come in two parts, so that what stands before a conversation doesn't change every turn.
+    The newest stand in the system part, the same from the opening of the session on:
     at most half of `max_items`, and 2,000 tokens. What a prompt's words find beyond those goes
     with the prompt, the best first, up to what is left of `max_items`, and isn't stored. So hits
     come before what is merely new, and nothing is told twice.
@@ -39,6 +39,8 @@ class Recall:
 
     async def load(self) -> None:
         """Choose what stands in the system part, once; raises what the storage raises."""
+        # Once for a session: another choice would move the system message, and the server's cached
+        # prefix with it.
         if self._shown is not None:
             return
         room = self._max_items // 2
@@ -50,6 +52,7 @@ class Recall:
         if not prompt.strip():
             return ()
         hits = await self._storage.search(self.namespace, clean_text(prompt), self._max_items)
+        # What stands in the system message already isn't said twice.
         return within(beyond(hits, self._shown or (), self._max_items), MAX_FOUND_TOKENS)
 
     def note(self, memory_id: str, memory: Memory | None) -> None:
@@ -71,7 +74,7 @@ class Recall:
 
 
 def beyond(found: Iterable[Memory], shown: Sequence[Memory], max_items: int) -> tuple[Memory, ...]:
-    """Give what was found and isn't shown yet, each once, in its order; with it at most so many."""
+    """Return what was found and isn't shown yet, each once, in order; with it at most so many."""
     known = {memory.memory_id for memory in shown}
     more: dict[str, Memory] = {}
     for memory in found:
@@ -81,7 +84,7 @@ def beyond(found: Iterable[Memory], shown: Sequence[Memory], max_items: int) -> 
 
 
 def within(memories: Sequence[Memory], tokens: int) -> tuple[Memory, ...]:
-    """Give the first memories that fit; one that is too long alone doesn't keep others out."""
+    """Return the first memories that fit; one that is too long alone doesn't keep others out."""
     kept: list[Memory] = []
     for memory in memories:
         weight = count_text(memory.content) + 2

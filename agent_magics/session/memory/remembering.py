@@ -55,7 +55,7 @@ class TurnMoment:
 
 
 class Remembering:
-    """Recall and extraction of one open session (seed 001 § 6.7)."""
+    """Recall and extraction of one open session."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Remembering:
 
     @property
     def namespace(self) -> str:
-        """Where this session's memories are, for its whole life (E20.25)."""
+        """Where this session's memories are, for its whole life."""
         return self.recall.namespace
 
     async def open(self) -> None:
@@ -93,7 +93,7 @@ class Remembering:
         await self._load(self._late_warnings.append)
 
     async def everything(self) -> tuple[Memory, ...]:
-        """Give all memories of the namespace, the one that changed last first."""
+        """Return all memories of the namespace, the one that changed last first."""
         found = await self.extraction.storage.list_by_namespace(self.namespace)
         return tuple(sorted(found, key=lambda memory: memory.updated_at, reverse=True))
 
@@ -104,15 +104,20 @@ class Remembering:
         """
         for warning in self._late_warnings:
             _tell_storage(moment, warning)
+        # There is no turn yet where a session opens, so what went wrong there is told by the first
+        # one.
         self._late_warnings.clear()
         await self._load(lambda text: _tell_storage(moment, text))
+        # Not at the opening, which makes no request: it is `%load_ext`, and nobody asked for
+        # anything yet.
         if not self._has_begun:
             self._has_begun = True
             await self._begin(moment)
         return await self._find(prompt, moment)
 
     async def after_turn(self, moment: TurnMoment) -> None:
-        """Extract, where enough turns have passed (decision 45)."""
+        """Extract, where enough turns have passed."""
+        # Two turns of two slots may end together; both would read the same stretch.
         if not self._config.memory_extraction or self._is_extracting:
             return
         others = moment.others()
@@ -121,6 +126,7 @@ class Remembering:
 
     async def at_close(self, find_writer: FindWriter) -> None:
         """Extract what no checkpoint has read; after a minute it is left for the next opening."""
+        # A session that was only looked at has nothing new, and its close must cost nothing.
         if not (self._config.memory_extraction and self._has_begun):
             return
         material = self.extraction.material({})
@@ -149,7 +155,7 @@ class Remembering:
         return self._config.memory_namespace
 
     def _was_on(self) -> bool:
-        """Tell whether the session was being read when it was last open."""
+        """Return whether the session was being read when it was last open."""
         metadata = self._loaded.metadata
         at_start = metadata.get(NAMESPACE, {}).get("extraction", False)
         return bool(metadata.get(CHECKPOINT, {}).get("is_on", at_start))
@@ -174,6 +180,8 @@ class Remembering:
 
     async def _begin(self, moment: TurnMoment) -> None:
         """Read what was left; what was said while extraction was off is not read later."""
+        # What was said while it was off was said without leave to remember it: turning it on starts
+        # from now.
         is_on, was_on = self._config.memory_extraction, self._was_on()
         material = self.extraction.material(moment.others())
         if is_on != was_on:
@@ -232,7 +240,7 @@ class TurnMemories:
     moment: TurnMoment
 
     async def sections(self, given: UserInput) -> list[Section]:
-        """Give what the words of the prompt call up; images and files aren't searched by."""
+        """Return what the words of the prompt call up; images and files aren't searched by."""
         if self.remembering is None:
             return []
         recalling = self.remembering.before_turn(text_of(given.content), self.moment)
@@ -252,7 +260,7 @@ class TurnMemories:
 
 
 def bound_namespace(config: AgentConfig, *, is_kept: bool) -> dict[str, object]:
-    """Make the metadata that binds a new session to its namespace, for good (E20.25)."""
+    """Make the metadata that binds a new session to its namespace, for good."""
     return {
         "namespace": config.memory_namespace,
         "extraction": config.memory_extraction and is_kept,

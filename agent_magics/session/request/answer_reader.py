@@ -1,4 +1,7 @@
-"""What a model streams is taken in, shown, and kept in a draft while it comes (decision 62)."""
+"""What a model streams is taken in, shown, and kept in a draft while it comes.
+
+Why: docs/decisions.md#62.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,11 @@ class AnswerReader:
         """Ask `answerer`, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
         self.turn.said.clear()
         self._drafted_s = 0.0
+        # Before it is sent: a blind model's server answers with an error of its own, or describes
+        # an image that it never saw.
         check_sight(self.model, request)
+        # Closed on every way out, or the connection goes on receiving (and the server writing)
+        # until the garbage collector comes.
         async with aclosing(ask(answerer, request)) as events:
             async for event in events:
                 if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
@@ -73,6 +80,7 @@ class AnswerReader:
 
     def _draft(self) -> None:
         now_s = self.clock.monotonic()
+        # The first piece is kept at once: most crashes come early.
         if self._drafted_s and now_s - self._drafted_s < _DRAFT_EVERY_S:
             return
         text = clean_text(self.turn.text_so_far)
@@ -82,7 +90,7 @@ class AnswerReader:
         self._drafted_s = now_s
 
     def _own_call(self, call: ToolCall) -> ToolCall:
-        """Give a call an id that is unique in its turn; servers' ids are missing or reused."""
+        """Return a call an id that is unique in its turn; servers' ids are missing or reused."""
         self.tool_names.append(call.tool_name)
         return ToolCall(
             call_id=f"call-{len(self.tool_names)}",

@@ -1,5 +1,5 @@
 """What a model that takes no images is sent: an image that is asked about is refused in a sentence,
-those of earlier turns become a word (seed 001 § 5.1).
+those of earlier turns become a word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNSEEN_IMAGE = "[an image, which is not shown to you]"
 
 
 def as_seen_by(model: ModelInfo, projection: Projection, *, is_asking: bool) -> Projection:
-    """Give what this model may be sent, weighed as that; itself where nobody said that it is blind.
+    """Return what this model may be sent, weighed as that; itself unless it is known to be blind.
 
     Where somebody `is_asking`, the last message of theirs keeps its images: `check_sight` refuses
     them.
@@ -59,7 +59,7 @@ def check_sight(model: ModelInfo, request: ChatRequest) -> None:
 
 
 def has_image(message: Message) -> bool:
-    """Tell whether a message shows an image."""
+    """Return whether a message shows an image."""
     return any(isinstance(block, Image) for block in _content(message))
 
 

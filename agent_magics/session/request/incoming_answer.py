@@ -98,13 +98,14 @@ class IncomingAnswer:
         purpose: Purpose,
         now_s: float,
     ) -> Usage | None:
-        """Make the last attempt's usage event; what no server told stays None (decision 42).
+        """Make the last attempt's usage event; what no server told stays None.
 
         An answer that was left before its next attempt began has that of the attempt before; None
         where `retries` has that already.
         """
         told, first = self.usage, self.first_token_s
         attempt = 1 + len(self.retried) if self.was_sent else 0
+        # A turn that was stopped between two attempts must not count one that was never sent.
         if self._waits(now_s):
             if self.retried[-1].usage is not None:
                 return None
@@ -117,7 +118,7 @@ class IncomingAnswer:
         )
 
     def _waits(self, now_s: float) -> bool:
-        """Tell whether the next attempt has yet to begin."""
+        """Return whether the next attempt has yet to begin."""
         return self.resumes_s is not None and now_s < self.resumes_s and not self.has_come
 
     def _usage(
@@ -146,7 +147,7 @@ class IncomingAnswer:
 
     @property
     def has_come(self) -> bool:
-        """Tell whether the model has begun to answer."""
+        """Return whether the model has begun to answer."""
         return bool(self.text or self.reasoning or self.calls or self.done)
 
     @property
@@ -195,4 +196,5 @@ def estimated_output(answer: IncomingAnswer, recorded: Sequence[NewEvent] = ()) 
         tokens += count_text(answer.said)
     if ToolCalled not in kinds:
         tokens += sum(count_payload(called(call)) for call in answer.calls)
+    # A stream that broke off after an empty chunk has cost its prompt.
     return max(tokens, int(answer.has_come))

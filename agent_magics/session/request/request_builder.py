@@ -47,7 +47,7 @@ class PreparedRequest(Value):
 
     @property
     def digest(self) -> str:
-        """A digest of all that is sent (C6)."""
+        """A digest of all that is sent."""
         return digest_of(self.request)
 
 
@@ -78,13 +78,13 @@ class RequestBuilder:
         self.learnt_windows: dict[str, int] = {}
 
     def tools_of(self, slot: Slot) -> tuple[Tool, ...]:
-        """Give the tools that a slot's model may call."""
+        """Return the tools that a slot's model may call."""
         allowed = slot.config.tools
         every = self.every_tool(slot)
         return tuple(tool for tool in every if allowed is None or tool.name in allowed)
 
     def every_tool(self, slot: Slot) -> tuple[Tool, ...]:
-        """Give the tools that a slot could allow; a registered one stands before our own."""
+        """Return the tools that a slot could allow; a registered one stands before our own."""
         named = {tool.name: tool for tool in (*self._own_tools(slot), *self._tools())}
         return tuple(named.values())
 
@@ -102,9 +102,12 @@ class RequestBuilder:
 
         `checkpoint` stands in for the active one, `tools` for those that the slot has now.
         """
+        # A checkpoint that isn't committed yet can be tried: what a compaction would give is
+        # measured on a real request.
         active = checkpoint or self._loaded.checkpoint_of(slot)
         limits = self.limits(slot, model)
         projected = self._project(slot, model, running_turn, active)
+        # Before clipping: an image that becomes a word makes room for tool output.
         seen = as_seen_by(model, projected, is_asking=running_turn is not None)
         projection, clipped = self._clipped(seen, slot, limits)
         parts = self._prompt_parts(slot, override)
@@ -132,12 +135,12 @@ class RequestBuilder:
         )
 
     def limits(self, slot: Slot, model: ModelInfo) -> Limits:
-        """Give the limits that hold for a slot's next request, in tokens."""
+        """Return the limits that hold for a slot's next request, in tokens."""
         learnt = self.learnt_windows.get(model.spec)
         return limits_for(model.context_window, self._config, slot.config, learnt)
 
     def fates(self, slot: Slot) -> dict[int, str]:
-        """Tell of every spoken seq of a slot's lineage what becomes of it (invariant 1)."""
+        """Return what becomes of every spoken seq of a slot's lineage."""
         return project(
             self._loaded.view(slot),
             mode=slot.config.mode,
@@ -148,8 +151,9 @@ class RequestBuilder:
     def _clipped(
         self, projection: Projection, slot: Slot, limits: Limits
     ) -> tuple[Projection, int]:
-        """Clip old tool output where it is over its share, in this copy only (C16)."""
+        """Clip old tool output where it is over its share, in this copy only."""
         share = shares_for(slot.config, limits).tool_results
+        # The common case costs an addition; messages are walked only where something is to be cut.
         if projection.tool_result_tokens <= share:
             return projection, 0
         clipped = clip_results(projection.messages, share, self._stored(slot, projection))
@@ -160,10 +164,11 @@ class RequestBuilder:
         return made, clipped.count
 
     def _stored(self, slot: Slot, projection: Projection) -> dict[int, int]:
-        """Give the stored tokens of what the request has of the log, by seq."""
+        """Return the stored tokens of what the request has of the log, by seq."""
         first = min((m.seq for m in projection.messages if m.seq is not None), default=0)
         events = self._loaded.view(slot).events
         stored: dict[int, int] = {}
+        # From the end, as the request has the tail only; a long history isn't walked.
         for event in reversed(events):
             if event.seq < first:
                 break
@@ -173,6 +178,7 @@ class RequestBuilder:
     def _project(
         self, slot: Slot, model: ModelInfo, running_turn: str | None, active: Checkpoint | None
     ) -> Projection:
+        # Its messages are nobody's events: there is nothing to compact, focus or rewind.
         if isinstance(slot.config.source, Static):
             messages = repair(slot.config.source.messages)
             return Projection(messages=messages, history_tokens=sum(map(count_message, messages)))
@@ -213,6 +219,8 @@ class RequestBuilder:
         listed = count_text(render_skills(self._skills))
         asked, called, media = self._asked(slot, running_turn, projection)
         return {
+            # Facts and skills stand inside the system message and are shown as parts of their own;
+            # each token counts to one part.
             "system": max(0, count_text(system) - facts - listed),
             "tools": count_tools(tools),
             "skills": listed + called,
@@ -247,7 +255,7 @@ class RequestBuilder:
         return asked, called, media
 
     def _of_turn(self, slot: Slot, running_turn: str | None) -> Iterator[LedgerEvent]:
-        """Give the events of the running turn, the newest first."""
+        """Yield the events of the running turn, the newest first."""
         if running_turn is None:
             return
         for event in reversed(self._loaded.view(slot).events):
@@ -266,14 +274,17 @@ class RequestBuilder:
         slot: Slot,
         running_turn: str | None,
     ) -> tuple[Message, ...]:
-        """Put the block before the running turn's prompt; when idle, where that would stand (D 4).
+        """Put the block before the running turn's prompt; when idle, where that would stand.
 
-        No filter touches it, and what was said stays as it is (invariant 9).
+        Why: docs/decisions.md#4.
+
+        No filter touches it, and what was said stays as it is.
         """
         if reference is None:
             return messages
         prompt = None
         for event in self._of_turn(slot, running_turn):
+            # No break: the events come newest first, and the prompt is the turn's first message.
             if isinstance(event.payload, UserMessage) and not event.payload.is_steering:
                 prompt = event.seq
         at = next(
@@ -293,6 +304,8 @@ class RequestBuilder:
         calibration = self._loaded.calibration_of(slot)
         factor = calibration.factor(model.spec)
         parts = {name: math.ceil(tokens * factor) for name, tokens in weights.items()}
+        # Only for exactly this request: the server's count of another one would be off by what was
+        # added.
         measured = calibration.measured(model.spec, digest)
         used = sum(parts.values()) if measured is None else measured
         return ContextInfo(
@@ -337,5 +350,7 @@ def _definitions(tools: Sequence[Tool], model: ModelInfo) -> tuple[ToolDefinitio
 
 
 def digest_of(request: ChatRequest) -> str:
-    """Digest all that a request says, in 16 hexadecimal digits (C6)."""
+    """Digest all that a request says, in 16 hexadecimal digits."""
+    # Struct fields are packed in their declared order, so equal requests give equal bytes in every
+    # process.
     return hashlib.sha256(msgspec.msgpack.encode(request)).hexdigest()[:16]

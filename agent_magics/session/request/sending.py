@@ -42,7 +42,7 @@ _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecE
 
 
 async def ask(provider: Answerer, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-    """Give the events of one answer up to its `Done`; events of no known kind are left out.
+    """Yield the events of one answer up to its `Done`; events of no known kind are left out.
 
     Raises `ProviderError` on an event of wrong types, `StreamInterrupted` where no `Done` comes,
     and what the provider raises; no exception of its own ends the session's loop.
@@ -107,7 +107,7 @@ def with_choice(request: ChatRequest, tool_choice: Literal["auto", "none"]) -> C
 
 
 def is_curable(error: Exception) -> TypeGuard[ProviderError]:
-    """Tell whether a shorter request could be answered."""
+    """Return whether a shorter request could be answered."""
     return isinstance(error, ContextOverflow) or (
         isinstance(error, ProviderError) and error.kind == "output_reservation"
     )
@@ -145,7 +145,7 @@ def _read_again(event: ChatEvent, provider: Answerer) -> ChatEvent:
 
 
 def _strict(arguments: Any) -> dict[str, Any] | None:
-    """Give arguments as strict JSON carries them; None, which is not executable, where it can't."""
+    """Return arguments as strict JSON carries them; None, which can't be run, where it can't."""
     try:
         value = json.loads(json.dumps(clean_value(arguments), allow_nan=False))
     except _UNFIT:

@@ -21,7 +21,7 @@ from agent_magics.session.state.recorder import Recorder
 
 @dataclass(frozen=True, kw_only=True)
 class SideRequest:
-    """Asks once, and records what it cost under the request's purpose (decision 42)."""
+    """Asks once, and records what it cost under the request's purpose."""
 
     recorder: Recorder
     clock: Clock
@@ -37,7 +37,7 @@ class SideRequest:
         slot_uid: str | None,
         turn_id: str | None = None,
     ) -> str:
-        """Give the text of the answer.
+        """Return the text of the answer.
 
         Raises `SpendingLimitReached` (nothing was sent), and `ProviderError` where the provider
         failed in whatever way, was cut short, or called a tool instead of answering.
@@ -57,7 +57,7 @@ class SideRequest:
             await collect(answer, answerer, request, self.clock)
         except (AgentError, asyncio.CancelledError):
             raise
-        except Exception as error:  # a provider is foreign code (decision 16)
+        except Exception as error:  # a provider is foreign code
             raise ProviderError(f"{model.shown} failed: {redact(said_by(error))}") from error
         finally:
             events = answer.retries(model, purpose)

@@ -1,4 +1,7 @@
-"""What a turn has used so far: tokens, money, time; and the limits on spending (decision 57)."""
+"""What a turn has used so far: tokens, money, time; and the limits on spending.
+
+Why: docs/decisions.md#57.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class TurnSpending:
         return self.spent.usd if known else None
 
     def duration_s(self, measured_s: float) -> float:
-        """Give the turn's time: the recorded one, where every answer is a replay (decision 61)."""
+        """Return the turn's time: the recorded one, where every answer is a replay."""
         is_replay = self.spent.replayed > 0 and not self.was_asked
         return self.replayed_ms / 1000 if is_replay else measured_s
 
@@ -66,7 +69,7 @@ class TurnSpending:
             raise reached
 
     def admitted(self, provider: Provider, request: ChatRequest) -> Answerer:
-        """Give who is to be asked: behind a reached limit that is a recorded answer, claimed.
+        """Return who is to be asked: behind a reached limit that is a recorded answer, claimed.
 
         Raises `SpendingLimitReached` where there is none. Others may ask the same meanwhile, so
         deciding and claiming are one step.

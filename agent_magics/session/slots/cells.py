@@ -1,4 +1,4 @@
-"""In which slot a notebook cell asked, so that running it again can go back (decision 51)."""
+"""In which slot a notebook cell asked, so that running it again can go back."""
 
 from __future__ import annotations
 

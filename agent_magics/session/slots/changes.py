@@ -1,4 +1,4 @@
-"""What an operation on slots writes, as one change each; nothing here writes (S3-S7, D 17-25)."""
+"""What an operation on slots writes, as one change each; nothing here writes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SlotChanges:
         replace: bool,
         origin: Origin | None,
     ) -> Change:
-        """Make a child that sees its parent's lineage up to `fork_seq` (constant time, S6)."""
+        """Make a child that sees its parent's lineage up to `fork_seq` (constant time)."""
         if replace and slot_id == parent.slot_id:
             raise InputValidation(f'Slot "{slot_id}" can\'t be derived from itself.')
         removed, events = self._make_room(slot_id, replace=replace, origin=origin)
@@ -104,7 +104,7 @@ class SlotChanges:
         )
 
     def delete(self, slot: Slot) -> Change:
-        """Mark a slot deleted; where it is the current one, `default` becomes current (S7)."""
+        """Mark a slot deleted; where it is the current one, `default` becomes current."""
         if slot.slot_id == DEFAULT_SLOT:
             raise SlotProtected(slot.slot_id, "it is the session's anchor")
         if len(self._loaded.living) <= 1:
@@ -157,7 +157,7 @@ class SlotChanges:
         return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(renamed,))
 
     def rewind(self, slot: Slot, to_seq: int, undoes: int | None) -> Change:
-        """Take everything after `to_seq` out of the slot's view (D 25)."""
+        """Take everything after `to_seq` out of the slot's view."""
         rewind = Rewind(to_seq=to_seq, undoes=undoes, left_checkpoint_id=slot.checkpoint_id)
         undone = self._loaded.undoable(slot, undoes)
         view = self._choice.view_after(slot, rewind)
@@ -174,7 +174,7 @@ class SlotChanges:
         return self._view_change(slot, cleared, None, nothing)
 
     def undo_checkpoint(self, slot: Slot, checkpoint: Checkpoint) -> Change:
-        """Make the checkpoint before the active one active again (D 37)."""
+        """Make the checkpoint before the active one active again."""
         parent = checkpoint.parent_checkpoint_id
         undone = {"undone": checkpoint.checkpoint_id, "checkpoint_id": parent}
         return self._view_change(slot, Metadata(key="context_compaction", value=undone), parent)
@@ -261,7 +261,7 @@ class SlotChanges:
 
 
 def static_config(config: SlotConfig) -> SlotConfig:
-    """Check settings; a slot of given messages is always read-only (decision 23)."""
+    """Check settings; a slot of given messages is always read-only."""
     config = check_slot_config(config)
     if isinstance(config.source, Static):
         return msgspec.structs.replace(config, mode=Readonly())

@@ -1,4 +1,4 @@
-"""Which checkpoint a slot has after a rewind, an undo or a derive (decisions 18, 19, 25).
+"""Which checkpoint a slot has after a rewind, an undo or a derive (docs/decisions.md#18).
 
 A checkpoint is true of a view where what stood before its boundary when it was made stands there
 now, and nothing else. Nothing may be told that left the view, and nothing untold left out.
@@ -47,9 +47,11 @@ class CheckpointChoice:
 
     def for_child(self, parent: Slot, child: Slot) -> str | None:
         """Choose for a slot derived now; a focused one has none: its focus hides what it tells."""
+        # A summary that tells what the focus hides would undo the focus.
         if child.focus_seq != parent.focus_seq:
             return None
         found = self._before(parent, child.fork_seq)
+        # The common case: comparing views costs two walks over the history.
         if found is None or not self._has_changed_since(child.fork_seq):
             return _id_of(found)
         return _id_of(self._true_of(self._view_at(parent.uid, child.fork_seq), found))
@@ -57,12 +59,15 @@ class CheckpointChoice:
     def _before(self, slot: Slot, seq: int) -> Checkpoint | None:
         """Find the newest checkpoint whose boundary isn't after a seq."""
         found = self._loaded.checkpoint_of(slot)
+        # With the boundary gone there is nothing to send behind the summary.
         while found is not None and found.first_retained_seq > seq:
             found = self._parent(found)
         return found
 
     def _true_of(self, view: SlotHistory, found: Checkpoint | None) -> Checkpoint | None:
         """Find the newest of a checkpoint and those before it that is true of a view."""
+        # Turns may have been rewound and others made in their place: the boundary alone doesn't
+        # tell that the summary is of this history.
         while found is not None and _behind(view, found) != self._told(found):
             found = self._parent(found)
         return found
@@ -80,13 +85,13 @@ class CheckpointChoice:
         return None
 
     def _view_at(self, uid: str, seq: int) -> SlotHistory:
-        """Give what a slot saw once event `seq` was written: what a child made then sees."""
+        """Return what a slot saw once event `seq` was written: what a child made then sees."""
         slots = self._loaded.slots
         child = msgspec.structs.replace(slots[uid], uid="", parent_uid=uid, fork_seq=seq)
         return view_of("", {**slots, "": child}, self._by_slot())
 
     def _has_changed_since(self, seq: int) -> bool:
-        """Tell whether a rewind or clear came after a seq."""
+        """Return whether a rewind or clear came after a seq."""
         for event in reversed(self._loaded.events):
             if event.seq <= seq:
                 break

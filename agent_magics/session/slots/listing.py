@@ -1,4 +1,4 @@
-"""The list of slots as people see it, computed from the loaded session (S8, decision 26)."""
+"""The list of slots as people see it, computed from the loaded session."""
 
 from __future__ import annotations
 

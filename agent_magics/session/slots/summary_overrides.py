@@ -1,4 +1,6 @@
-"""What becomes of an automatic `summary_override` when turns leave a slot's view (decision 25).
+"""What becomes of an automatic `summary_override` when turns leave a slot's view.
+
+Why: docs/decisions.md#25.
 
 An automatic one stands in the ledger with the turn after which it was written; what a person set
 stands there without one, and stays.
@@ -24,7 +26,7 @@ class Override(NamedTuple):
 
 
 def override_after(loaded: LoadedSession, slot: Slot, view: SlotHistory) -> tuple[Slot, str | None]:
-    """Give a slot as it is once `view` is what it sees, and the turn that its change is of.
+    """Return a slot as it is once `view` is what it sees, and the turn that its change is of.
 
     An override made from turns that left goes, and the newest one made from what stays takes its
     place; one that had gone comes back with its turns. Without a change the turn is None.

@@ -1,4 +1,4 @@
-"""How far our token estimates are from what servers count, learnt per model (C6, D 38)."""
+"""How far our token estimates are from what servers count, learnt per model."""
 
 from __future__ import annotations
 
@@ -41,15 +41,17 @@ class TokenCalibration:
             self._ratios[spec].append(used / estimated)
 
     def factor(self, spec: str) -> float:
-        """Give what an estimate is multiplied by: the largest ratio lately seen, from 1 to 4."""
+        """Return what an estimate is multiplied by: the largest ratio lately seen, from 1 to 4."""
+        # The largest, not the mean: too high compacts early, too low is refused by the server.
+        # Above 4 it is the server's count that is wrong.
         return min(HIGHEST_FACTOR, max(1.0, *self._ratios[spec], 1.0))
 
     def measured(self, spec: str, digest: str) -> int | None:
-        """Give a server's count of exactly this request, if it is the last that was counted."""
+        """Return a server's count of exactly this request, if it is the last that was counted."""
         known = self._measured.get(spec)
         return known[1] if known is not None and known[0] == digest else None
 
     def last_measured(self, spec: str) -> int | None:
-        """Give the server's count of the last request to this model."""
+        """Return the server's count of the last request to this model."""
         known = self._measured.get(spec)
         return known[1] if known else None

@@ -69,7 +69,7 @@ class LoadedSession:
         self._take_in(events)
 
     def snapshot(self, running: Sequence[str] = ()) -> SessionState:
-        """Give the whole session as the store would load it; `running` turns are told."""
+        """Return the whole session as the store would load it; `running` turns are told."""
         return SessionState(
             row=msgspec.structs.replace(self.row, current_slot_uid=self.current_uid),
             slots=tuple(self.slots.values()),
@@ -105,13 +105,13 @@ class LoadedSession:
         return living[slot_id]
 
     def checkpoint_of(self, slot: Slot) -> Checkpoint | None:
-        """Find the slot's active checkpoint; None also where the one it names is gone (C17)."""
+        """Find the slot's active checkpoint; None also where the one it names is gone."""
         if slot.checkpoint_id is None:
             return None
         return self.checkpoints.get(slot.checkpoint_id)
 
     def view(self, slot: Slot) -> SlotHistory:
-        """Give the slot's visible events."""
+        """Return the slot's visible events."""
         kept = self._views.get(slot.uid)
         if kept is None:
             kept = view_of(slot.uid, self.slots, self._by_slot)
@@ -119,20 +119,21 @@ class LoadedSession:
         return kept
 
     def calibration_of(self, slot: Slot) -> TokenCalibration:
-        """Give what the counted requests of the turns in a slot's view have taught.
+        """Return what the counted requests of the turns in a slot's view have taught.
 
         What left the view counts no more: a notebook that runs again is measured, and so
-        compacted, as it was the first time (decision 51).
+        compacted, as it was the first time.
         """
         kept = self._calibrations.get(slot.uid)
         if kept is None:
+            # Usage events are not spoken and so not in the view; their turn ids tie them to it.
             turns = {event.turn_id for event in self.view(slot).events}
             kept = TokenCalibration(event for event in self.events if event.turn_id in turns)
             self._calibrations[slot.uid] = kept
         return kept
 
     def turns(self, slot: Slot, running: str | None = None) -> tuple[TurnSpan, ...]:
-        """Give the turns of a slot's view; only what came since the last call is looked at."""
+        """Return the turns of a slot's view; only what came since the last call is looked at."""
         view = self.view(slot)
         spans = self._spans_of(view)
         self._spans[slot.uid] = (view, spans)
@@ -149,6 +150,7 @@ class LoadedSession:
             return spans
         if known is None or not spans or not _goes_on(known, view):
             return turns_of(view)
+        # The last turn may have grown, so it is grouped again with what is new.
         last = spans[-1]
         at = bisect_left(view.events, last.first_seq, key=lambda event: event.seq)
         newer = turns_of(msgspec.structs.replace(view, events=view.events[at:]))
@@ -193,6 +195,7 @@ class LoadedSession:
                     self.memory[key] = value
                 case Usage():
                     if event.slot_uid in self._calibrations:
+                        # Only those that were asked for: the others read it all when they are made.
                         self._calibrations[event.slot_uid].learn(event.payload)
                     spent = spent_for(event.payload)
                     self.spent = self.spent.plus(spent)
@@ -212,7 +215,10 @@ class LoadedSession:
             self._extend_view(uid, added)
 
     def _hold(self, uid: str, fact: dict[str, object]) -> None:
-        """Note slots whose last compaction was undone; the trigger leaves them alone (D 37)."""
+        """Note slots whose last compaction was undone; the trigger leaves them alone.
+
+        Why: docs/decisions.md#37.
+        """
         if "undone" in fact:
             self.held.add(uid)
         else:
@@ -220,6 +226,8 @@ class LoadedSession:
 
     def _extend_view(self, uid: str, added: Sequence[LedgerEvent]) -> None:
         if any(isinstance(event.payload, Rewind | Clear) for event in added):
+            # What was rewound can come back by an undo, so the view is computed anew. Children
+            # needn't be: their view of this slot ends at the fork.
             self._views.pop(uid, None)
             self._spans.pop(uid, None)
             self._calibrations.pop(uid, None)
@@ -240,11 +248,11 @@ def _as_made(state: SessionState) -> list[Slot]:
 
 
 def _goes_on(before: SlotHistory, after: SlotHistory) -> bool:
-    """Tell whether a view is another with events added at its end."""
+    """Return whether a view is another with events added at its end."""
     count = len(before.events)
     return 0 < count <= len(after.events) and after.events[count - 1] is before.events[-1]
 
 
 def is_static(slot: Slot) -> bool:
-    """Tell whether the slot lives in this process only (decision 23)."""
+    """Return whether the slot lives in this process only."""
     return isinstance(slot.config.source, Static)

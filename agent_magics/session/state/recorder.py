@@ -1,4 +1,4 @@
-"""The one place that writes: persist, then append, then project (E2).
+"""The one place that writes: persist, then append, then project.
 
 A change that the store refused leaves no trace in memory. A change that the store took is taken in
 even if whoever asked for it has been cancelled meanwhile.
@@ -53,6 +53,7 @@ class Recorder:
         self, payload: Payload, *, slot_uid: str | None = None, turn_id: str | None = None
     ) -> NewEvent:
         """Make an event of now, its text cleaned and its tokens counted."""
+        # Cleaned before it is counted: the count must be of what will be sent.
         payload = clean_value(payload)
         if isinstance(payload, Usage):
             payload = self._priced(payload)
@@ -65,12 +66,12 @@ class Recorder:
         )
 
     def is_priced(self, provider: str, model: str) -> bool:
-        """Tell whether the price of a model is known."""
+        """Return whether the price of a model is known."""
         nothing = TokenUsage(input_tokens=0, output_tokens=0)
         return self._prices.price_of(provider, model, nothing) is not None
 
     def is_first_of(self, unpriced: str) -> bool:
-        """Tell whether this is the first turn here of a model that no limit in money holds.
+        """Return whether this is the first turn here of a model that no limit in money holds.
 
         Once is enough to say so; another limit opens the session anew.
         """
@@ -79,11 +80,12 @@ class Recorder:
         return is_first
 
     def is_free(self, provider: str, model: str) -> bool:
-        """Tell whether a model is known to cost nothing."""
+        """Return whether a model is known to cost nothing."""
         much = TokenUsage(input_tokens=1_000_000, output_tokens=1_000_000)
         return self._prices.price_of(provider, model, much) == 0.0
 
     def _priced(self, usage: Usage) -> Usage:
+        # Nobody was asked, so nothing was spent.
         if usage.is_replayed or usage.attempt == 0:
             return usage
         if usage.told is not None and usage.told.is_whole:
@@ -104,6 +106,8 @@ class Recorder:
         Raises `SessionLocked` (from then on the session is read-only), `CompactionStale`,
         `StorageError`.
         """
+        # A cancel in mid-write would leave rows in the store that memory doesn't have. So the
+        # write goes on, and the cancel waits for it.
         writing = asyncio.ensure_future(self._write(change))
         try:
             return await asyncio.shield(writing)
@@ -122,6 +126,7 @@ class Recorder:
 
     def save_draft(self, draft: Draft) -> None:
         """Save the text so far, behind; a failure is no fault of the turn."""
+        # A slow disk gets the next draft instead of a queue of old ones.
         if draft.slot_uid in self._pending:
             return
         saving = asyncio.ensure_future(self._save_draft(draft))
@@ -150,6 +155,7 @@ class Recorder:
         """Give the lease back once nothing is being written."""
         async with self._order:
             if self._pending:
+                # A draft that is written after the lease is gone would be another owner's write.
                 await asyncio.wait(set(self._pending.values()))
             await self._storage.release(self.lease)
 
@@ -160,6 +166,8 @@ class Recorder:
             except SessionLocked:
                 self.is_readonly = True
                 raise
+            # Under the same lock: two writers at once would be applied in another order than
+            # stored.
             self.loaded.apply(change, events)
         self.notify()
         return events

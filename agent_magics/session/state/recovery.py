@@ -1,4 +1,4 @@
-"""What opening a session finds and sets right: drafts and calls left open (D 43, D 62).
+"""What opening a session finds and sets right: drafts and calls left open (docs/decisions.md#43).
 
 No model is called and no message, summary or checkpoint is written.
 """
@@ -29,7 +29,7 @@ _log = logging.getLogger("agent_magics.session")
 
 
 def tell_broken_checkpoints(loaded: LoadedSession) -> None:
-    """Log which slots show their whole history because their checkpoint can't be used (C17)."""
+    """Log which slots show their whole history because their checkpoint can't be used."""
     for slot in loaded.living.values():
         if slot.checkpoint_id is not None and not _is_whole(loaded, slot):
             _log.warning(
@@ -46,11 +46,14 @@ async def set_right(recorder: Recorder) -> int:
     drafts = recorder.loaded.drafts
     for draft in drafts:
         await _close_draft(recorder, draft)
+    # Drafts first: the answer that was streaming stands before the results of its calls.
     turns: set[str | None] = {draft.turn_id for draft in drafts}
     for event in _open_calls(recorder):
         turns.add(event.turn_id)
         call = event.payload
         assert isinstance(call, ToolCalled)
+        # A refusal is recorded before its result; what a person refused surely didn't run, and the
+        # model should know.
         content = REFUSED if _was_refused(recorder, event) else LEFT_OPEN
         answered = ToolAnswered(
             call_id=call.call_id,
@@ -66,7 +69,7 @@ async def set_right(recorder: Recorder) -> int:
 
 
 def _is_whole(loaded: LoadedSession, slot: Slot) -> bool:
-    """Tell whether a slot's checkpoint is there, with a text and a boundary that is an event."""
+    """Return whether a slot's checkpoint is there, with a text and a boundary that is an event."""
     checkpoint = loaded.checkpoint_of(slot)
     if checkpoint is None or not checkpoint.rendered.strip():
         return False
@@ -90,7 +93,7 @@ async def _close_draft(recorder: Recorder, draft: Draft) -> None:
 
 
 def _was_refused(recorder: Recorder, called: LedgerEvent) -> bool:
-    """Tell whether a person had said no: then it did not run."""
+    """Return whether a person had said no: then it did not run."""
     assert isinstance(called.payload, ToolCalled)
     return any(
         isinstance(event.payload, Approval)

@@ -1,4 +1,7 @@
-"""What changes between turns and is sent without being stored: one block a turn (decision 4)."""
+"""What changes between turns and is sent without being stored: one block a turn.
+
+Why: docs/decisions.md#4.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class References:
                 _log.warning("a reference source failed: %s", said_by(error))
 
     def block(self, slot_uid: str, running_turn: str | None) -> str:
-        """Give the block of a request: what its turn keeps; when idle, what would be sent now."""
+        """Return the block of a request: what its turn keeps; when idle, what would be sent now."""
         if running_turn is not None:
             return self._kept.get(running_turn, "")
         return self._rendered(slot_uid)

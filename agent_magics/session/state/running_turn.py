@@ -54,6 +54,7 @@ class CancelToken:
         with self._lock:
             self._is_cancelled = True
             callbacks, self._callbacks = self._callbacks, []
+        # Outside the lock: a callback may forget another one, which takes the lock.
         for callback in callbacks:
             callback()
 
@@ -123,7 +124,7 @@ class RunningTurn:
         self._loop.call_soon_threadsafe(self.stop_wanted.set)
 
     def abandon(self) -> None:
-        """Stop the turn and don't wait for its running tools (decision 11)."""
+        """Stop the turn and don't wait for its running tools (docs/decisions.md#11)."""
         self.cancel()
         self._loop.call_soon_threadsafe(self.abandon_wanted.set)
 
@@ -143,7 +144,7 @@ class RunningTurn:
 
     @on_session_loop
     async def steer(self, text: str) -> None:
-        """Add a message to the running turn; it goes with the turn's next request (D 12)."""
+        """Add a message to the running turn; it goes with the turn's next request."""
         self._steering += 1
         self._is_settled.clear()
         try:
@@ -176,10 +177,12 @@ class RunningTurn:
     # For the engine, on the session's loop.
 
     async def unheard(self, sent: Iterable[Message]) -> bool:
-        """Tell whether what steers the turn isn't in a request; each such message is told once.
+        """Return whether what steers the turn isn't in a request; each such message is told once.
 
         One that is on its way is waited for.
         """
+        # Its caller may be between the check and the record; ending the turn now would lose the
+        # message.
         await self._is_settled.wait()
         seq, self.last_steer_seq = self.last_steer_seq, None
         return seq is not None and all(message.seq != seq for message in sent)
@@ -193,6 +196,8 @@ class RunningTurn:
 
         Raises `Stopped`.
         """
+        # In a stopped turn the stop is no news: what still has to be done for it is left only by
+        # the second interrupt.
         wanted = self.abandon_wanted if self.stop_wanted.is_set() else self.stop_wanted
         return await _before(wanted, work)
 
@@ -222,6 +227,8 @@ class RunningTurn:
                 self.emit(TurnFailed(code=error.code, message=error.message))
             case Panicked(error=error):
                 self.emit(TurnFailed(code=InternalPanic.code, message=redact(said_by(error))))
+        # Those who wait for something that this turn will never do now are let go, and see the
+        # outcome.
         self._outcome.set_result(outcome)
         self.has_begun.set()
         self.between_requests.set()
@@ -235,6 +242,8 @@ async def _before(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
     stopping = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        # We didn't cancel it, so the provider did; without a word of it the turn would look stopped
+        # by the person.
         if working.cancelled():
             raise StreamInterrupted("The model's answer was broken off by its provider.")
         if working.done():
@@ -243,6 +252,7 @@ async def _before(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
         stopping.cancel()
         if not working.done():
             working.cancel()
+            # A provider that ignores its cancel must not hold the turn.
             await asyncio.wait({working}, timeout=_CLOSE_PATIENCE_S)
     raise Stopped
 
@@ -254,7 +264,7 @@ def _look_at(task: asyncio.Task[Any]) -> None:
 
 
 def reply_or_raise(outcome: TurnOutcome) -> Reply:
-    """Give a completed turn's reply, or raise what ended it.
+    """Return a completed turn's reply, or raise what ended it.
 
     Raises `RequestCancelled`, the turn's own error, or `InternalPanic` from what panicked
     (`PluginFailed` where a plugin did).

@@ -1,4 +1,4 @@
-"""What a session has spent, by slot, model and purpose; deleted slots included (decision 42)."""
+"""What a session has spent, by slot, model and purpose; deleted slots included."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ from agent_magics.session.turn.tool_approval import Approvals
 from agent_magics.session.turn.turn_start import TurnStart
 
 FORCED_HOOKS_S = 1.4
-CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s (D 50)
+CLOSE_PATIENCE_S = 0.9  # twice, and the release: within 2 s
 
 _log = logging.getLogger("agent_magics.session")
 
@@ -185,7 +185,7 @@ class OpenSession:
         turn_id: str | None = None,
         turn_index: int | None = None,
     ) -> HookScope:
-        """Give where hooks are fired: the session, or one of its turns."""
+        """Return where hooks are fired: the session, or one of its turns."""
         return HookScope(
             registry=self.parts.plugins.hooks,
             clock=self.parts.clock,
@@ -196,7 +196,7 @@ class OpenSession:
         )
 
     async def summariser(self, slot: Slot) -> tuple[Provider, ModelInfo]:
-        """Find the model that summarises a slot (decision 33)."""
+        """Find the model that summarises a slot."""
         return await self.models.find(self.parts.config.compact_model or self.spec_of(slot))
 
     def _own_tools(self, slot: Slot) -> Sequence[Tool]:
@@ -236,13 +236,16 @@ class OpenSession:
         return slot
 
     def check_writable(self, uid: str) -> None:
-        """Raise `SlotReadonly` where the slot may not be added to (S11)."""
+        """Raise `SlotReadonly` where the slot may not be added to."""
         slot = self.loaded.slots[uid]
         if isinstance(slot.config.mode, Readonly):
             raise SlotReadonly(slot.slot_id)
 
     def check_startable(self, slot_ids: Sequence[str]) -> None:
-        """Check that one prompt can go to all of these slots, before it goes to any (D 28)."""
+        """Check that one prompt can go to all of these slots, before it goes to any.
+
+        Why: docs/decisions.md#28.
+        """
         self.check_open()
         if not slot_ids:
             raise InputValidation("No slot is named; name those that should be asked.")
@@ -255,6 +258,7 @@ class OpenSession:
 
     def check_turn_end(self, slot: Slot, seq: int) -> None:
         """Raise `InputValidation`, naming the nearest ends, where `seq` doesn't end a turn."""
+        # 0 is the empty view: the point before the first turn.
         ends = [0, *(span.last_seq for span in self.turns(slot) if span.is_finished)]
         if seq in ends or seq in self._borders(slot):
             return
@@ -271,7 +275,7 @@ class OpenSession:
         return {a.seq for a, b in pairwise(events) if a.turn_id != b.turn_id}
 
     def fork_seq(self, parent: Slot, at_seq: int | None) -> int:
-        """Give the last inherited seq of a child made now (D 18)."""
+        """Return the last inherited seq of a child made now (docs/decisions.md#18)."""
         if at_seq is not None:
             self.check_turn_end(parent, at_seq)
             return at_seq
@@ -296,8 +300,9 @@ class OpenSession:
     # Deeds
 
     async def commit(self, change: Change) -> tuple[LedgerEvent, ...]:
-        """Write a change of an open session; static slots stay in this process (D 23)."""
+        """Write a change of an open session; static slots stay in this process."""
         self.check_open()
+        # One change may touch both kinds, as a switch away from a static slot does.
         statics = {uid for uid, slot in self.loaded.slots.items() if is_static(slot)}
         statics.update(slot.uid for slot in change.slots if is_static(slot))
         stored = _without(change, statics)
@@ -307,7 +312,7 @@ class OpenSession:
         return events
 
     def with_imports(self, change: Change, parent: Slot) -> Change:
-        """Write a static slot's messages into its child: the only copy there is (D 23)."""
+        """Write a static slot's messages into its child: the only copy there is."""
         assert isinstance(parent.config.source, Static)
         uid = change.slots[-1].uid
         imported = tuple(
@@ -333,6 +338,7 @@ class OpenSession:
         self.idle_slot(slot.slot_id)
         self.check_model(model or self.spec_of(slot))
         turn = self._handle(slot)
+        # No await between the checks and this line: two callers could both find the slot idle.
         self._doing[slot.uid] = "a turn"
         self.running[slot.uid] = turn
         forget = cancel.on_cancel(turn.cancel) if cancel is not None else None
@@ -353,9 +359,9 @@ class OpenSession:
         return turn
 
     async def close(self, *, force: bool = False) -> None:
-        """Stop what runs, wait for its record, tell the plugins, release the lease (D 50).
+        """Stop what runs, wait for its record, tell the plugins, release the lease.
 
-        A plugin's abort raises and leaves the session open, unless `force` (D 14).
+        A plugin's abort raises and leaves the session open, unless `force`.
         """
         if called_from_hook():
             raise InputValidation(
@@ -375,6 +381,8 @@ class OpenSession:
         self._is_closing = True
         try:
             await self._stop_all()
+            # Stopping and plugins share one allowance: together they must stay within a kernel's 2
+            # seconds.
             spent_s = self.parts.clock.monotonic() - began_s
             await self._fire_end(patience_s=max(0.1, FORCED_HOOKS_S - spent_s) if force else None)
         except BaseException:
@@ -435,6 +443,8 @@ class OpenSession:
             outcome = Failed(error=error, reply=starting.empty_reply())
         except BaseException as error:
             outcome = Panicked(error=error, reply=starting.empty_reply())
+            # A cancel or exit of the loop itself goes on, once those who wait for the turn have
+            # their answer.
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -447,6 +457,7 @@ class OpenSession:
         content = UserInput.of(text).content
         await turn.has_begun.wait()  # what steers a turn stands behind its prompt
         await turn.between_requests.wait()  # and behind the answer that doesn't know of it
+        # Looked at after the waits: the turn may have ended meanwhile, and another one begun.
         if self.running.get(turn.slot_uid) is not turn:
             raise InputValidation("The turn has ended; ask in a new one.")
         message = UserMessage(content=content, is_steering=True)

@@ -1,4 +1,4 @@
-"""Who has a say in whether a tool runs: plugins, then a person (E13, decisions 14, 15, 55)."""
+"""Who has a say in whether a tool runs: plugins, then a person (docs/decisions.md#55)."""
 
 from __future__ import annotations
 
@@ -77,11 +77,14 @@ class ToolApproval:
     async def before(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
         """Let plugins change or stop a call, then ask a person where it changes something."""
         try:
+            # Before the question: a person must approve the arguments that will run, not those that
+            # a plugin then changes.
             call = await self._patched(call)
-        except PluginFailed as error:  # a panic: nothing more runs in this turn (decision 16)
+        except PluginFailed as error:  # a panic: nothing more runs in this turn
             return _stopped(error, ends=error)
         except (PluginAborted, PluginHookContractViolation) as error:
             return _stopped(error)
+        # Asking about what only looks would teach people to say yes without reading.
         if not is_mutating(tool):
             return Admitted(call=call)
         match policy_for(call.tool_name, self.slot.config.approval, self.config.approval):
@@ -114,6 +117,7 @@ class ToolApproval:
             )
         )
         if isinstance(patch, BeforeToolUsePatch):
+            # `raw` is what the model wrote; with other arguments it would no longer be true.
             return msgspec.structs.replace(call, arguments=patch.arguments, raw="")
         return call
 
@@ -156,6 +160,7 @@ class ToolApproval:
         approval = Approval(
             call_id=call.call_id, tool_name=call.tool_name, answer=word, arguments=edited
         )
+        # Recorded before anything runs, so that a crash leaves behind who allowed it.
         await self.record([approval])
         self.turn.emit(ApprovalAnswered(call_id=call.call_id, tool_name=call.tool_name, word=word))
         if word == "no":

@@ -1,4 +1,4 @@
-"""The tools of a turn: calls run, each result recorded before it is shown (E8, E9).
+"""The tools of a turn: calls run, each result recorded before it is shown.
 
 Results are recorded as they come, so that a crash loses none that was there; the projection puts
 them behind their calls in the order of the calls.
@@ -49,7 +49,7 @@ class ToolStage:
             raise
 
     async def refuse(self, calls: Sequence[ToolCall]) -> None:
-        """Give calls past the limit their result; they don't run (D 13)."""
+        """Give calls past the limit their result; they don't run."""
         self._open.update({call.call_id: call for call in calls})
         refused = ToolOutput(content=OVER_LIMIT, is_error=True)
         await self._record([Answered(call=call, output=refused) for call in calls])
@@ -79,6 +79,7 @@ class ToolStage:
 
     def _result(self, answered: Answered) -> ToolAnswered:
         asked = self._open.pop(answered.call.call_id)
+        # The call stays as the model wrote it; what ran instead stands beside it.
         is_changed = answered.call.arguments != asked.arguments
         return ToolAnswered(
             call_id=asked.call_id,
@@ -90,6 +91,7 @@ class ToolStage:
 
     def _show(self, answered: Answered, result: ToolAnswered) -> None:
         """Show the end of a call, its start where it didn't run, and the code of an error."""
+        # Whoever draws a turn may count on a start for every end.
         if result.call_id not in self._started:
             self.begun(answered.call)
         if answered.error is not None:

@@ -1,4 +1,4 @@
-"""What plugins have to say at the beginning and at the end of a turn (seed 001 § 6.8)."""
+"""What plugins have to say at the beginning and at the end of a turn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The turn engine: hooks, skills, user message; request, answer, calls, results, again; hooks (E7).
+"""The turn engine: hooks, skills, user message; request, answer, calls, results, again; hooks.
 
-What happened is recorded before it is shown as done (E2). A stop never cancels this coroutine: it
-sets `turn.stop_wanted`, and the engine ends by itself with everything recorded (D 11, E12).
+What happened is recorded before it is shown as done. A stop never cancels this coroutine: it
+sets `turn.stop_wanted`, and the engine ends by itself with everything recorded
+(docs/decisions.md#11).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class _Refused(Exception):
 
 @dataclass(kw_only=True)
 class TurnRun:
-    """One turn while it runs: what it started with (D 7) and what it has made so far."""
+    """One turn while it runs: what it started with and what it has made so far."""
 
     turn: RunningTurn
     slot: Slot
@@ -146,21 +147,25 @@ class TurnRun:
         except AgentError as error:
             await self._close_after(error)
             return self._failed(error)
-        except Exception as error:  # noqa: BLE001 - a provider or tool is foreign code (D 16)
+        except Exception as error:  # noqa: BLE001 - a provider or tool is foreign code
             _log.error("turn %s panicked: %s", self.turn.turn_id, type(error).__name__)
             await self._close_after(error)
             return Panicked(error=error, reply=self._reply())
         return Completed(reply=self._reply(), warnings=tuple(self.warnings))
 
     async def _open(self, given: UserInput) -> None:
-        """Let plugins have their say, then record the prompt and the skills that it calls (E7)."""
+        """Let plugins have their say, then record the prompt and the skills that it calls."""
         self.turn.emit(TurnStarted(model=self.model.spec, turn_index=self.turn_index))
         sections = await self.plugins.sections(given)
         sections += await self.memories.sections(given)
         self.references.keep(self.turn.turn_id, self.slot.uid, sections)
         called = [SystemMessage(text=skill.prompt_template, note="skill") for skill in self.skills]
         message = UserMessage(content=given.content, origin=self.origin)
+        # Skills and prompt in one transaction: a prompt without the skill that it calls would be
+        # answered wrongly after a crash.
         await self._record([*called, message], title=self.title)
+        # Only now a stop has something to be recorded behind, and steering something to stand
+        # behind.
         self.turn.has_begun.set()
         priced = self.recorder.is_priced(self.model.provider, self.model.name)
         unheld = self.spending.warning(self.model.spec, is_priced=priced)
@@ -168,7 +173,7 @@ class TurnRun:
             self._warn(unheld)
 
     async def _told(self, outcome: TurnOutcome) -> TurnOutcome:
-        """Tell the plugins that the turn has ended; one that says no makes it fail (§ 6.8)."""
+        """Tell the plugins that the turn has ended; one that says no makes it fail."""
         if not self.turn.has_begun.is_set():
             return outcome
         error = outcome.error if isinstance(outcome, Failed | Panicked) else None
@@ -194,6 +199,8 @@ class TurnRun:
                 self.references.mark_seen(self.slot.uid)
                 is_told = True
             if not answer.calls:
+                # A word that came while the last answer streamed was in no request: the turn isn't
+                # over.
                 if self.last and await self.turn.unheard(self.last.request.messages):
                     continue
                 return
@@ -204,7 +211,7 @@ class TurnRun:
                 await self._close_with(aborted, "ended by a plugin")
 
     async def _ask(self, closing: IncompleteCause | None = None) -> IncomingAnswer:
-        """Send the next request; one that is too long is shortened and sent once more (C15).
+        """Send the next request; one that is too long is shortened and sent once more.
 
         `closing`: it is the turn's last, without tools, and this is why.
         """
@@ -217,6 +224,7 @@ class TurnRun:
         prepared = await self._unless_stopped(self.request_fitter.prepared())
         try:
             return await self._attempt(prepared, closing, is_last=False)
+        # At most once: a server that refuses the shorter request too would be asked for ever.
         except _Refused as refused:
             error = refused.error
         if isinstance(error, ContextOverflow):
@@ -261,8 +269,9 @@ class TurnRun:
         except Stopped:
             await self._record_answer(answer, "stopped")
             raise
-        except Exception as error:  # a provider is foreign code (D 16)
+        except Exception as error:  # a provider is foreign code
             answer.note_failure(error)
+            # Where text has been shown already, a second request would say it again differently.
             if not is_last and is_curable(error) and not answer.text:
                 self.spending.add(
                     answer,
@@ -283,6 +292,8 @@ class TurnRun:
         if cause is None and answer.done and answer.done.finish == "length":
             cause = "cut by length"
             self._warn("The answer was cut at the model's output limit; ask it to go on.")
+        # Calls of an answer that was stopped or withheld were never finished; running them would do
+        # what nobody decided.
         executable = calls if cause in (None, "cut by length") else []
         if cause in (None, *CLOSING) and not text.strip() and not executable:
             text = NOTHING
@@ -328,10 +339,14 @@ class TurnRun:
         return await self.tools.run(calls)
 
     async def _close_at_limit(self, calls: Sequence[ToolCall]) -> None:
-        """Answer calls past the limit without running them, ask once more, fail (E11, D 13)."""
+        """Answer calls past the limit without running them, ask once more, fail.
+
+        Why: docs/decisions.md#13.
+        """
         limit = self.config.max_tool_calls_per_turn
         allowed = calls[: max(0, limit - self.calls_made)]
         await self._run_tools(allowed)
+        # Refused calls need results as well: a history with an open call is refused by servers.
         await self.tools.refuse(calls[len(allowed) :])
         error = MaxToolCallsExceeded(limit)
         self.turn.emit(ErrorNoted(code=error.code, message=error.message))
@@ -339,7 +354,7 @@ class TurnRun:
         await self._close_with(error, "limit reached")
 
     async def _close_with(self, error: AgentError, cause: IncompleteCause) -> NoReturn:
-        """Ask once more, without tools, and fail; the closing reply is kept (D 13, D 14)."""
+        """Ask once more, without tools, and fail; the closing reply is kept."""
         await self._ask(closing=cause)
         self.has_ended = True
         raise error
@@ -351,6 +366,7 @@ class TurnRun:
 
     async def _close_after(self, error: Exception) -> None:
         """Record that the turn failed, unless that is recorded or the store is what fails."""
+        # A store that fails can't take one more event; the next open finds the turn by its draft.
         if not self.turn.has_begun.is_set() or self.has_ended or isinstance(error, StoreError):
             return
         try:

@@ -1,4 +1,7 @@
-"""What a turn starts with and keeps to its end: slot, model, tools, skills, hooks (decision 7)."""
+"""What a turn starts with and keeps to its end: slot, model, tools, skills, hooks.
+
+Why: docs/decisions.md#7.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class TurnStart:
         return outcome
 
     def empty_reply(self) -> Reply:
-        """Give the reply of a turn that failed before it ran."""
+        """Return the reply of a turn that failed before it ran."""
         return Reply(
             text="",
             seq=None,
@@ -81,7 +84,10 @@ class TurnStart:
 
     def _run(self, provider: Provider, model: ModelInfo) -> TurnRun:
         open_session, turn = self.open_session, self.turn
+        # Once, here: a tool that is registered while the turn runs must not appear between two of
+        # its requests.
         tools = open_session.builder.tools_of(self.slot) if model.has_tools else ()
+        # The prompt isn't recorded yet, so the turns are those before this one.
         turn_index = len(open_session.loaded.turns(self.slot)) + 1
         hooks = open_session.hooks(turn.slot_id, turn.turn_id, turn_index)
         tool_approval = self._tool_approval(hooks)
@@ -162,7 +168,7 @@ class TurnStart:
             return
 
     def _title(self) -> str | None:
-        """Title an untitled session by its first prompt (E4)."""
+        """Title an untitled session by its first prompt."""
         if self.open_session.loaded.row.title is not None:
             return None
         return " ".join(text_of(self.given.content).split())[:TITLE_CHARACTERS] or None

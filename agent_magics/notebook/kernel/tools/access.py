@@ -10,7 +10,7 @@ from agent_magics.notebook.kernel.sharing import ShareLevel
 
 
 class KernelAccess(Value):
-    """Settings of `%config AgentMagics` (D 55, 56).
+    """Settings of `%config AgentMagics`.
 
     `tells_changes`: each turn tells what is new in the kernel. `approval` by tool name, or "*".
     `folders`: where the file tools may look beside the notebook's own.

@@ -32,7 +32,7 @@ class ShellNames:
         self._hidden = hidden
 
     def own(self) -> dict[str, object]:
-        """Give what the person made, by name; callable from any thread.
+        """Return what the person made, by name; callable from any thread.
 
         Not what begins with an underscore, nor objects of this package.
         """
@@ -46,7 +46,7 @@ class ShellNames:
         }
 
     def shown(self) -> dict[str, object]:
-        """Give the person's variables that may be told: no secrets, no modules."""
+        """Return the person's variables that may be told: no secrets, no modules."""
         return {
             name: value
             for name, value in self.own().items()

@@ -40,14 +40,14 @@ def offer_kernel(
 
 
 def names_of(shell: InteractiveShell) -> ShellNames:
-    """Give the person's names in a shell."""
+    """Return the person's names in a shell."""
     return ShellNames(shell.user_ns, getattr(shell, "user_ns_hidden", {}))
 
 
 def kernel_tools(
     shell: InteractiveShell, kernel_access: Callable[[], KernelAccess], root: Path
 ) -> Callable[[], Tools]:
-    """Give a source of tools: all of them, or none where they are turned off."""
+    """Return a source of tools: all of them, or none where they are turned off."""
     names = names_of(shell)
 
     def share() -> ShareLevel:

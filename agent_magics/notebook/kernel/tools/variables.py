@@ -103,7 +103,7 @@ def _inspected(name: str, value: object, share: ShareLevel) -> str:
 
 
 def _has_head(value: object, share: ShareLevel) -> bool:
-    """Tell whether the form of a value begins with its type and size."""
+    """Return whether the form of a value begins with its type and size."""
     try:
         return bool(table_text(value, "schema") or definition_text(value, share))
     except Exception:  # noqa: BLE001 - a half-made frame; its form says so
@@ -111,7 +111,7 @@ def _has_head(value: object, share: ShareLevel) -> bool:
 
 
 def _about(value: object) -> str:
-    """Tell an object by its class's doc and the attributes that it holds."""
+    """Describe an object by its class's doc and the attributes that it holds."""
     if module_of(value) == "builtins":
         return ""
     try:

@@ -104,7 +104,7 @@ class CompareView(LiveView):
         return comparison_text(self.comparison)
 
     def as_html(self) -> str:
-        """Give the answers as a table."""
+        """Return the answers as a table."""
         return comparison_html(self.comparison)
 
     @property

@@ -119,7 +119,7 @@ class ComparedSlots:
         self._kept: dict[str, tuple[SlotMeta, dict[str, ComparedAnswer]]] = {}
 
     def read(self) -> Mapping[str, Mapping[str, ComparedAnswer]]:
-        """Give the answers by slot and prompt, the slots in the order in which they were named.
+        """Return the answers by slot and prompt, the slots in the order in which they were named.
 
         What a named slot had answered before it was deleted stays.
         """
@@ -138,7 +138,7 @@ class ComparedSlots:
 
     @property
     def is_cut(self) -> bool:
-        """Tell whether a slot that was read has older turns, which weren't looked at."""
+        """Return whether a slot that was read has older turns, which weren't looked at."""
         return any(slot.turns > NEWEST_TURNS for slot, _ in self._kept.values())
 
     def _of(self, slot: SlotMeta) -> dict[str, ComparedAnswer]:
@@ -176,7 +176,7 @@ def answers_of(session: Session, slot: str) -> dict[str, ComparedAnswer]:
 
 
 def uids_of(session: Session, names: Sequence[str]) -> tuple[str, ...]:
-    """Give the uids of slots that are named to be compared; raises `SlotNotFound`,
+    """Return the uids of slots that are named to be compared; raises `SlotNotFound`,
     and `InputValidation` where only one is named or one is named twice.
     """
     uids = {slot.slot_id: slot.uid for slot in session.list_slots()}
@@ -201,7 +201,7 @@ def shared_prompts(answers: Mapping[str, Mapping[str, ComparedAnswer]]) -> tuple
 
 
 def prompts_of(answers: Mapping[str, Mapping[str, ComparedAnswer]]) -> tuple[PromptState, ...]:
-    """Give the prompts that can be chosen, the newest first."""
+    """Return the prompts that can be chosen, the newest first."""
     return tuple(
         PromptState(id=str(_newest(answers, prompt)), label=_label(prompt))
         for prompt in shared_prompts(answers)

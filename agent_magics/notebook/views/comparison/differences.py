@@ -125,7 +125,7 @@ def base_pieces(base: str, others: Sequence[Compared]) -> tuple[Piece, ...]:
 
 
 def _hunks(base: str, answer: str) -> tuple[list[_Hunk], bool]:
-    """Tell what is the same, and whether all of it was compared by words."""
+    """Return what is the same, and whether all of it was compared by words."""
     whole = _Hunk(is_same=False, base=(0, len(base)), answer=(0, len(answer)))
     hunks, is_whole = _matched(base, answer, whole, _WORDS, _Steps())
     if is_whole:
@@ -174,7 +174,7 @@ def _common(theirs: Sequence[str], ours: Sequence[str]) -> int:
 
 
 def _in_both(these: Sequence[Span], those: Sequence[Span]) -> tuple[Span, ...]:
-    """Give the places that are in both of two rows of places."""
+    """Return the places that are in both of two rows of places."""
     found, at, to = [], 0, 0
     while at < len(these) and to < len(those):
         start = max(these[at][0], those[to][0])

@@ -92,7 +92,7 @@ class LedgerOutput(Output):
         return ledger_text(self._shown)
 
     def as_html(self) -> str:
-        """Give the events as a table."""
+        """Return the events as a table."""
         return ledger_html(self._shown)
 
 
@@ -173,7 +173,7 @@ class LedgerWidget(LiveWidget):
         }
 
     def _window(self, query: Query, first: int, count: int) -> dict[str, Any]:
-        """Give some rows of those that match; a negative `first` counts from the end."""
+        """Return some rows of those that match; a negative `first` counts from the end."""
         count = min(max(count, 0), MAX_ROWS)
         with self._reading:
             (state,) = self._session.frames.states()
@@ -195,7 +195,7 @@ class LedgerWidget(LiveWidget):
         return {"kind": "event", "seq": seq, "row": row, "parts": parts}
 
     def _request(self, seq: int) -> dict[str, Any]:
-        """Give the request that an event belongs to, made again; no parts where it has none."""
+        """Return the request that an event belongs to, made again; no parts where it has none."""
         made = self._session.request_of(seq)
         if made is None:
             return {"kind": "request", "seq": seq, "parts": []}
@@ -243,7 +243,7 @@ class LedgerExplorer(Output, LedgerWidget):
         return ledger_text(self._shown)
 
     def as_html(self) -> str:
-        """Give the events as a table."""
+        """Return the events as a table."""
         return ledger_html(self._shown)
 
     def _read(self) -> ShownLines:

@@ -111,7 +111,7 @@ def parts_of(payload: Payload) -> tuple[Part, ...]:  # noqa: PLR0911  a line a k
 
 
 def said_in(content: Content) -> str:
-    """Give a message's text; images and files by what they are."""
+    """Return a message's text; images and files by what they are."""
     return " ".join(filter(None, (_shown(block) for block in content)))
 
 

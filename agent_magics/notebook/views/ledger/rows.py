@@ -48,7 +48,7 @@ class Query(Value):
 
     @property
     def is_all(self) -> bool:
-        """Tell whether it lets everything through."""
+        """Return whether it lets everything through."""
         return self == Query()
 
 
@@ -89,7 +89,7 @@ class LedgerRows:
         self._names = {slot.uid: slot.slot_id for slot in state.slots}
 
     def last_turn(self, slot: str | None) -> int:
-        """Give the highest number that a turn has, in one slot or in any; 0 where there is none."""
+        """Return the highest number of a turn, in one slot or in any; 0 where there is none."""
         numbers = (
             self.turn_of(event)
             for event in self._events
@@ -99,7 +99,7 @@ class LedgerRows:
         return max((number for number in numbers if number is not None), default=0)
 
     def matching(self, query: Query) -> Sequence[int]:
-        """Give the positions of the events that match, in order."""
+        """Return the positions of the events that match, in order."""
         if query.is_all:
             return range(len(self._events))
         found, upto = self._found.pop(query, ([], 0))
@@ -130,7 +130,7 @@ class LedgerRows:
         return at if at < len(self._events) and self._events[at].seq == seq else None
 
     def event(self, at: int) -> LedgerEvent:
-        """Give the event at a position."""
+        """Return the event at a position."""
         return self._events[at]
 
     def slot_of(self, event: LedgerEvent) -> str:
@@ -138,7 +138,7 @@ class LedgerRows:
         return self._names.get(event.slot_uid or "", "")
 
     def turn_of(self, event: LedgerEvent) -> int | None:
-        """Give the number of an event's turn along its slot's lineage."""
+        """Return the number of an event's turn along its slot's lineage."""
         if self._places is None:
             self._places = Places(self._state)
         return self._places.index_of(event.turn_id)
@@ -164,7 +164,7 @@ class LedgerRows:
         self._searched += [_searched(event.payload).casefold() for event in newer]
 
     def _bounds(self, query: Query) -> dict[str, int | None] | None:
-        """Give the slots to look in, each up to a seq; None: in all of them, and outside."""
+        """Return the slots to look in, each up to a seq; None: in all of them, and outside."""
         if query.slot is None:
             return None
         named = [slot for slot in self._state.slots if slot.slot_id == query.slot]
@@ -176,7 +176,7 @@ class LedgerRows:
 
 
 def slot_names(state: SessionState) -> tuple[str, ...]:
-    """Give the names of a session's slots, deleted ones last."""
+    """Return the names of a session's slots, deleted ones last."""
     by_life = sorted(state.slots, key=lambda slot: slot.deleted)
     return tuple(dict.fromkeys(slot.slot_id for slot in by_life))
 

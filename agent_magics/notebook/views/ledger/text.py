@@ -49,7 +49,7 @@ class ShownLines(Value):
 def shown_of(
     rows: LedgerRows, query: Query, *, last: int = LAST, is_exact: bool = True
 ) -> ShownLines:
-    """Give the last of the events that match."""
+    """Return the last of the events that match."""
     found = rows.matching(query)
     return ShownLines(
         rows=tuple(rows.rows(found[-last:], is_exact=is_exact)),

@@ -93,7 +93,7 @@ async def act(session: Session, action: Action) -> ActionNotice:
 
 
 def failed(error: Exception) -> ActionNotice:
-    """Tell of what is a fault of ours, or of a plugin."""
+    """Describe what is a fault of ours, or of a plugin."""
     return ActionNotice(text=InternalPanic(said_by(error)).message, is_refused=True)
 
 

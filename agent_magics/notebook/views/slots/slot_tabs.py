@@ -70,7 +70,7 @@ class SlotTabs(LiveView):
         return slots_text(self._slots)
 
     def as_html(self) -> str:
-        """Give the slots as a table."""
+        """Return the slots as a table."""
         return slots_html(self._slots)
 
     @property

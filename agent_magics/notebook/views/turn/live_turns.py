@@ -39,7 +39,7 @@ class LiveTurns:
             import_module(_DRAWS)
 
     def views(self) -> TurnViews | None:
-        """Give what draws turns; None where nobody could see it. Call it on the main thread."""
+        """Return what draws turns; None where nobody could see it. Call it on the main thread."""
         if not (in_kernel() and somebody_there()):
             return None
         if self._views is None:

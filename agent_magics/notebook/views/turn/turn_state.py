@@ -229,7 +229,7 @@ class TurnPicture:
 
     @property
     def has_more_than_text(self) -> bool:
-        """Tell whether there is something that the saved output doesn't have."""
+        """Return whether there is something that the saved output doesn't have."""
         return any(
             isinstance(part, _Call) or (isinstance(part, _Grows) and part.kind == "reasoning")
             for place in self._places.values()
@@ -317,7 +317,7 @@ class TurnPicture:
         self._is_status_new = True
 
     def changes(self) -> dict[str, Any]:
-        """Give what has changed since the last call, by place; empty: nothing."""
+        """Return what has changed since the last call, by place; empty: nothing."""
         told: dict[str, Any] = {}
         for name, place in self._places.items():
             changed: dict[str, Any] = {}
@@ -339,7 +339,7 @@ class TurnPicture:
         return told
 
     def whole(self, places: Iterable[str]) -> dict[str, Any]:
-        """Give all that has been told of some places; call `changes` before and tell it first."""
+        """Return all that has been told of some places; call `changes` before and tell it first."""
         return {
             name: {
                 "whole": True,

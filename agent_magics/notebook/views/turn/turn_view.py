@@ -41,7 +41,7 @@ from agent_magics.threads.loop import background_loop
 SEND_INTERVAL_S = 1 / 15  # a message costs about 1 KB beside what it says
 SHARE_OF_LOOP = 10
 BEGIN_AFTER_S = 0.5
-QUIET_S = 2.0  # decision 58; a page that draws counts by itself
+QUIET_S = 2.0  # docs/decisions.md#58; a page that draws counts by itself
 FOUND_PATIENCE_S = 5.0  # the first time a page has to load what draws
 SHOWN_PATIENCE_S = 2.0
 ANSWERED_AFTER_S = 0.05
@@ -212,7 +212,7 @@ class DrawnTurn:
 
     @property
     def is_watched(self) -> bool:
-        """Tell whether a page draws it."""
+        """Return whether a page draws it."""
         return self._page.is_watched
 
     @property
@@ -221,7 +221,7 @@ class DrawnTurn:
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Tell whether a page shows something that the saved output doesn't have."""
+        """Return whether a page shows something that the saved output doesn't have."""
         return self._page.is_watched and self.picture.has_more_than_text
 
     def feed(self, payload: TurnPayload) -> None:
@@ -304,7 +304,7 @@ class DrawnTurn:
     # For the widget.
 
     def news(self) -> dict[str, Any]:
-        """Give what pages weren't told; while there are none, everything waits."""
+        """Return what pages weren't told; while there are none, everything waits."""
         if not (self._is_new and self._page.is_watched):
             return {}
         self._is_new = False
@@ -426,5 +426,5 @@ class _OpenQuestion:
 
 
 def _one_text(reason: str) -> str:
-    """Give a reason as it can be stored and sent, not longer than a page lets one write."""
+    """Return a reason as it can be stored and sent, not longer than a page lets one write."""
     return clean_text(reason)[:MAX_REASON_CHARACTERS].strip()
