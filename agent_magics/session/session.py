@@ -382,7 +382,10 @@ class Session(SessionView):
         """Choose the session's model; slots with their own keep it."""
         self._open_session.check_open()
         self._open_session.models.check(spec)
-        value = {"model_id": spec, "system_prompt_override": self._open_session.prompt_override}
+        value = {
+            "model_id": spec,
+            "system_prompt_override": self._open_session.loaded.prompt_override,
+        }
         await self._open_session.recorder.append(
             [Metadata(key="session_config", value=value)], slot_uid=None
         )

@@ -18,7 +18,7 @@ from agent_magics.core.slots import SlotConfig, SlotMeta
 from agent_magics.dataframes.frames import Frames
 from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.session.memory.facts import SessionMemory
-from agent_magics.session.rebuilding import Rebuilt, rebuild
+from agent_magics.session.request.rebuilding import Rebuilt, rebuild
 from agent_magics.session.request.request_builder import PreparedRequest
 from agent_magics.session.slots.cells import slot_of_cell
 from agent_magics.session.state.followers import Followed
@@ -61,7 +61,7 @@ class SessionView:
     @property
     def chosen_model(self) -> str | None:
         """The model that was chosen for the session; None: it asks the agent's default."""
-        return self._read(lambda: self._open_session.chosen_model)
+        return self._read(lambda: self._open_session.loaded.chosen_model)
 
     @property
     def is_readonly(self) -> bool:
@@ -159,7 +159,12 @@ class SessionView:
 
         It tells whether it is the very one that was sent. None for an event of no request.
         """
-        return rebuild(self._open_session, self._read(self._open_session.snapshot), seq)
+        return rebuild(
+            self._read(self._open_session.snapshot),
+            seq,
+            models=self._open_session.models,
+            builder_for=self._open_session.builder_for,
+        )
 
     def fates(self, slot: str | None = None) -> dict[int, str]:
         """Return for every spoken seq of a slot's lineage whether the model sees it.

@@ -90,7 +90,6 @@ class Compactor:
     config: AgentConfig
     clock: Clock
     ids: Ids
-    override: str | None
     model: ModelInfo
     hooks: HookScope
     running_turn: str | None = None
@@ -104,7 +103,6 @@ class Compactor:
             self.model,
             running_turn=self.running_turn,
             checkpoint=checkpoint,
-            override=self.override,
             tools=self.tools,
         )
 

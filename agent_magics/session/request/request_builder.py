@@ -28,9 +28,8 @@ from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import LedgerEvent, SystemMessage, UserMessage
 from agent_magics.core.messages import Image, Message, System, Text, User, Value
-from agent_magics.core.ports import Tool
+from agent_magics.core.ports import Tool, ToolSource
 from agent_magics.core.slots import Checkpoint, Slot, Static
-from agent_magics.session.parts import ToolSource
 from agent_magics.session.request.image_support import as_seen_by, has_image, word_tokens
 from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.references import References
@@ -95,7 +94,6 @@ class RequestBuilder:
         *,
         running_turn: str | None = None,
         checkpoint: Checkpoint | None = None,
-        override: str | None = None,
         tools: Sequence[Tool] | None = None,
     ) -> PreparedRequest:
         """Make the slot's next request.
@@ -110,7 +108,7 @@ class RequestBuilder:
         # Before clipping: an image that becomes a word makes room for tool output.
         seen = as_seen_by(model, projected, is_asking=running_turn is not None)
         projection, clipped = self._clipped(seen, slot, limits)
-        parts = self._prompt_parts(slot, override)
+        parts = self._prompt_parts(slot)
         definitions = _definitions(self.tools_of(slot) if tools is None else tools, model)
         system = render_system(parts)
         reference = self._reference(slot, running_turn)
@@ -193,11 +191,11 @@ class RequestBuilder:
             tail_only=True,
         )
 
-    def _prompt_parts(self, slot: Slot, override: str | None) -> PromptParts:
+    def _prompt_parts(self, slot: Slot) -> PromptParts:
         return PromptParts(
             system_instructions=self._config.system_instructions,
             slot_prompt=slot.config.system_prompt,
-            override=override,
+            override=self._loaded.prompt_override,
             personality=self._config.personality,
             skills=self._skills,
             plugins=self._plugins,

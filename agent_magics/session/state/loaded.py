@@ -29,8 +29,8 @@ from agent_magics.core.money import Spent
 from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static, clamped
 from agent_magics.core.text import clean_text
-from agent_magics.session.request.turn_spending import spent_for
 from agent_magics.session.state.calibration import TokenCalibration
+from agent_magics.session.state.spending import spent_for
 
 
 class LoadedSession:
@@ -78,6 +78,18 @@ class LoadedSession:
             drafts=(),
             running=tuple(running),
         )
+
+    @property
+    def chosen_model(self) -> str | None:
+        """The model that was chosen for this session; None: it asks the agent's default."""
+        chosen = self.metadata.get("session_config", {}).get("model_id")
+        return str(chosen) if chosen else None
+
+    @property
+    def prompt_override(self) -> str | None:
+        """The session's own prompt; a slot's own takes its place."""
+        override = self.metadata.get("session_config", {}).get("system_prompt_override")
+        return str(override) if override else None
 
     @property
     def living(self) -> dict[str, Slot]:

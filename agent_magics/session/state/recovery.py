@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 
+from agent_magics.core.approval import REFUSED
 from agent_magics.core.events import (
     Approval,
     AssistantMessage,
@@ -21,7 +22,6 @@ from agent_magics.core.ports import Change
 from agent_magics.core.slots import Slot
 from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
-from agent_magics.session.turn.tool_approval import REFUSED
 
 LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may have run.]"
 

@@ -39,7 +39,8 @@ from agent_magics.session.compaction.summaries import Summaries
 from agent_magics.session.extensions.hooks import HookScope, called_from_hook
 from agent_magics.session.memory.fact_tools import memory_tools
 from agent_magics.session.memory.facts import SessionMemory
-from agent_magics.session.parts import AgentParts, Models
+from agent_magics.session.parts import AgentParts
+from agent_magics.session.request.models import Models
 from agent_magics.session.request.request_builder import PreparedRequest, RequestBuilder
 from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.slots.changes import SlotChanges
@@ -104,17 +105,7 @@ class OpenSession:
 
     @property
     def session_model(self) -> str:
-        return self.chosen_model or self.parts.config.default_model
-
-    @property
-    def chosen_model(self) -> str | None:
-        chosen = self.loaded.metadata.get("session_config", {}).get("model_id")
-        return str(chosen) if chosen else None
-
-    @property
-    def prompt_override(self) -> str | None:
-        override = self.loaded.metadata.get("session_config", {}).get("system_prompt_override")
-        return str(override) if override else None
+        return self.loaded.chosen_model or self.parts.config.default_model
 
     def spec_of(self, slot: Slot) -> str:
         return slot.config.model or self.session_model
@@ -155,7 +146,6 @@ class OpenSession:
             slot,
             model,
             running_turn=self.running_ids().get(slot.uid),
-            override=self.prompt_override,
         )
 
     def compactor(
@@ -172,7 +162,6 @@ class OpenSession:
             config=self.parts.config,
             clock=self.parts.clock,
             ids=self.parts.ids,
-            override=self.prompt_override,
             model=model,
             hooks=hooks,
             running_turn=running_turn,

@@ -12,6 +12,7 @@ import msgspec
 
 from agent_magics.core.approval import (
     EVERY_TOOL,
+    REFUSED,
     ApprovalAnswer,
     ApprovalRequest,
     policy_for,
@@ -39,7 +40,6 @@ from agent_magics.tools.threads import on_own_thread
 NEVER = "[Tool not run: the settings here don't allow it]"
 NOBODY = "[Tool not run: it needs a person's approval, and nobody is here to give it]"
 UNASKED = "[Tool not run: the person could not be asked: {why}]"
-REFUSED = "[Tool not run: the person refused it]"
 REFUSED_BECAUSE = "[Tool not run: the person refused it, and said: {why}]"
 STOPPED = "[Tool not run. {why}]"
 EDITED = "[The person edited the arguments before it ran. It ran with: {arguments}]"
