@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from agent_magics.core.ports import (
     Ids,
     LiveTools,
     OwnedMain,
+    Owner,
     ReferenceSource,
     SessionStorage,
     ToolSource,
@@ -60,3 +63,7 @@ class AgentParts:
     references: tuple[ReferenceSource, ...] = ()
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+
+    def owner(self) -> Owner:
+        """Return this process, as a lease names it."""
+        return Owner(pid=os.getpid(), host=platform.node(), since=self.clock.now())

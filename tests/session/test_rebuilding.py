@@ -183,8 +183,8 @@ def test_a_model_that_is_gone_is_no_hindrance(bench: Bench) -> None:
         made = rebuild(
             structs.replace(state, events=events),
             usage.seq,
-            models=session._open_session.models,
-            builder_for=session._open_session.builder_for,
+            models=session._open_session.models.lookup,
+            builder_for=session._open_session.requests.builder_for,
         )
         assert made is not None
         assert made.request.model == "m"

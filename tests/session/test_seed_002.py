@@ -313,7 +313,10 @@ def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
                         places.add(path.relative_to(root / "agent_magics").as_posix())
     assert asking == {
         "should_compact": {"session/compaction/request_fitter.py"},
-        "compactor.compact": {"session/compaction/request_fitter.py", "session/session.py"},
+        "compactor.compact": {
+            "session/compaction/request_fitter.py",
+            "session/open/compaction_actions.py",
+        },
     }
 
 

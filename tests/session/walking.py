@@ -289,12 +289,12 @@ class Walker:
             before = None
         else:
             before = self.shown()
-        learnt = self.session._open_session.builder.learnt_windows
+        learnt = self.session._open_session.requests.builder.learnt_windows
         session_id = self.session.session_id
         await self.session.close()
         how = {"tools": self.model.tools(), **HOW}
         self.session = await self.bench.resumed(session_id, *[self.model.answer] * 400, **how)
-        self.session._open_session.builder.learnt_windows.update(learnt)
+        self.session._open_session.requests.builder.learnt_windows.update(learnt)
         self.rests.clear()
         assert self.bench.provider.requests == []
         if before is not None:

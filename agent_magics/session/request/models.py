@@ -20,7 +20,7 @@ from agent_magics.session.request.sending import describe
 NOTHING_SAID: Mapping[str, ModelFacts] = MappingProxyType({})
 
 
-class Models:
+class ModelLookup:
     """Resolves model specs and keeps what servers told of their models, for one session."""
 
     def __init__(

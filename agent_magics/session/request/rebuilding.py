@@ -26,7 +26,7 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, lineage
-from agent_magics.session.request.models import Models
+from agent_magics.session.request.models import ModelLookup
 from agent_magics.session.request.request_builder import RequestBuilder, digest_of
 from agent_magics.session.state.loaded import LoadedSession
 
@@ -142,7 +142,7 @@ def rebuild(
     state: SessionState,
     seq: int,
     *,
-    models: Models,
+    models: ModelLookup,
     builder_for: Callable[[LoadedSession], RequestBuilder],
 ) -> Rebuilt | None:
     """Make the request again that the event with a seq belongs to; None where it has none.

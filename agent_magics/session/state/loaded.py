@@ -80,6 +80,11 @@ class LoadedSession:
         )
 
     @property
+    def name(self) -> str:
+        """The session as people know it: its title, else its id."""
+        return self.row.title or self.row.session_id
+
+    @property
     def chosen_model(self) -> str | None:
         """The model that was chosen for this session; None: it asks the agent's default."""
         chosen = self.metadata.get("session_config", {}).get("model_id")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from agent_magics.core.approval import (
-    EVERY_TOOL,
     REFUSED,
     ApprovalAnswer,
     ApprovalRequest,
@@ -33,6 +32,7 @@ from agent_magics.core.slots import Slot
 from agent_magics.core.text import clean_value
 from agent_magics.core.turns import ApprovalAnswered, ApprovalRequested
 from agent_magics.session.extensions.hooks import HookScope
+from agent_magics.session.state.approvals import Approvals
 from agent_magics.session.state.running_turn import RunningTurn
 from agent_magics.tools.dispatch import Admitted, Answered, Refused, is_mutating
 from agent_magics.tools.threads import on_own_thread
@@ -47,20 +47,6 @@ _UNFIT = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecE
 _NOT_APPROVED = "was not approved"
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories
 _PREVIEW_S = 5.0
-
-
-class Approvals:
-    """What a session knows of its questions: one at a time, and which tools are always allowed."""
-
-    def __init__(self, approver: Approver | None) -> None:
-        self.approver = approver
-        self.asking = asyncio.Lock()
-        self.always: set[str] = set()
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Ask again for these tools: somebody has said anew how they are approved."""
-        named = set(names)
-        self.always = set() if EVERY_TOOL in named else self.always - named
 
 
 @dataclass(kw_only=True)

@@ -28,7 +28,7 @@ LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may
 _log = logging.getLogger("agent_magics.session")
 
 
-def tell_broken_checkpoints(loaded: LoadedSession) -> None:
+def log_broken_checkpoints(loaded: LoadedSession) -> None:
     """Log which slots show their whole history because their checkpoint can't be used."""
     for slot in loaded.living.values():
         if slot.checkpoint_id is not None and not _is_whole(loaded, slot):
@@ -41,7 +41,7 @@ def tell_broken_checkpoints(loaded: LoadedSession) -> None:
             )
 
 
-async def set_right(recorder: Recorder) -> int:
+async def close_left_open(recorder: Recorder) -> int:
     """Close what a process that ended left open; give back how many turns that were."""
     drafts = recorder.loaded.drafts
     for draft in drafts:
