@@ -123,7 +123,7 @@ class Agent:
 
     @on_session_loop
     async def rename_session(self, session_id: str, title: str) -> None:
-        """Give a session another title, the open one or a stored one.
+        """Change the title of a session, the open one or a stored one.
 
         Raises `SessionNotFound`, `SessionLocked` while another kernel has it open,
         `InputValidation` on a blank title.
@@ -139,7 +139,7 @@ class Agent:
     async def export_session(
         self, session_id: str, path: Path | str, *, overwrites: bool = False
     ) -> SessionState:
-        """Write a stored session to a file, whole, and give what is in it.
+        """Write a stored session to a file, whole, and return what is in it.
 
         `path` ends in `.jsonl`, or `.parquet` (needs pyarrow). Raises `SessionNotFound`,
         `InputValidation` (the name, or a file that is there), `StorageError` (the file).
@@ -149,7 +149,7 @@ class Agent:
 
     @on_session_loop
     async def import_session(self, path: Path | str) -> SessionState:
-        """Take a session in from such a file, under a new id where its own is used; give it.
+        """Take a session in from such a file, under a new id where its own is used; return it.
 
         It resumes as it was, but tools ask again that ran without asking. Raises `InputValidation`
         where the file can't be used; nothing of it is stored then.

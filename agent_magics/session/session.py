@@ -65,7 +65,7 @@ class Session(SessionView):
         model: str | None = None,
         origin: Origin | None = None,
     ) -> RunningTurn:
-        """Start a turn in a slot (None: the current one) and give its handle at once.
+        """Start a turn in a slot (None: the current one) and return its handle at once.
 
         A cancel that comes too late to keep it from starting stops it.
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
@@ -79,7 +79,7 @@ class Session(SessionView):
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
     ) -> Mapping[str, RunningTurn]:
-        """Start the same prompt in several slots at once; give the handles by slot id.
+        """Start the same prompt in several slots at once; return the handles by slot id.
 
         Everything is checked before anything is sent: raises as `send_message`, and
         `InputValidation` where no slot is named or one is named twice.
@@ -88,7 +88,7 @@ class Session(SessionView):
 
     @on_session_loop  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
-        """Run one prompt in several slots at once; give each outcome by slot id.
+        """Run one prompt in several slots at once; return each outcome by slot id.
 
         A failure in one slot is its outcome and stops no other. A cancel stops them all and waits
         until that is recorded. Raises as `send_to`.
@@ -104,7 +104,7 @@ class Session(SessionView):
 
     @on_session_loop  # whole, so that a cancel finds the turn that was started
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
-        """Run a turn to its end and give the reply; raises what made it fail or stopped it.
+        """Run a turn to its end and return the reply; raises what made it fail or stopped it.
 
         A cancel stops the turn and waits until that is recorded.
         """
@@ -129,7 +129,7 @@ class Session(SessionView):
             await turn.join()
 
     async def finalize_turn(self, turn: RunningTurn) -> Reply:
-        """Wait for a streamed turn's end and give its reply, as often as asked.
+        """Wait for a streamed turn's end and return its reply, as often as asked.
 
         Raises what made it fail; `SlotReadonly` where its slot has become read-only.
         """
@@ -215,7 +215,7 @@ class Session(SessionView):
 
     @on_session_loop
     async def rename_slot(self, slot_id: str, new_id: str) -> None:
-        """Give a slot another name. Raises as `create_slot` and `delete_slot` do."""
+        """Change a slot's name. Raises as `create_slot` and `delete_slot` do."""
         await self._slots.rename(slot_id, new_id)
 
     @on_session_loop
@@ -224,14 +224,14 @@ class Session(SessionView):
     ) -> int:
         """Take everything after `to_seq` (the end of a turn, or 0) out of a slot's view.
 
-        Nothing leaves the ledger. Gives the seq of the rewind, which `undoes` of a later call
+        Nothing leaves the ledger. Returns the seq of the rewind, which `undoes` of a later call
         takes back. Raises `InputValidation`, `SlotReadonly`, `TurnBusy`.
         """
         return await self._slots.rewind(slot, to_seq, undoes)
 
     @on_session_loop
     async def clear(self, slot: str | None = None) -> int:
-        """Take everything out of a slot's view; gives the seq, which a rewind may undo."""
+        """Take everything out of a slot's view; return the seq, which a rewind may undo."""
         return await self._slots.clear(slot)
 
     @on_session_loop
@@ -277,7 +277,7 @@ class Session(SessionView):
         """Go back to the checkpoint before the active one (None: to the raw history).
 
         A new generation; nothing is deleted, and the automatic trigger is held until the slot's
-        next turn fits or overflows. Gives the checkpoint that is active now. Raises
+        next turn fits or overflows. Returns the checkpoint that is active now. Raises
         `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
         """
         return await self._compactions.undo(slot)
@@ -290,7 +290,7 @@ class Session(SessionView):
 
     @on_session_loop
     async def set_title(self, title: str) -> None:
-        """Give the session a title. Raises `InputValidation` on a blank one."""
+        """Change the session's title. Raises `InputValidation` on a blank one."""
         await self._open_session.commit(Change(title=checked_title(title)))
 
     @on_session_loop

@@ -181,13 +181,13 @@ class SessionView:
         return self._read(lambda: self._loaded.memory.get(key))
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` on the session's loop after each change; give back how to stop that."""
+        """Call `listener` on the session's loop after each change; return how to stop that."""
         return self._open_session.recorder.subscribe(listener)
 
     def follow(self, view: Followed) -> Callable[[], None]:
         """Refresh a view on the session's loop after changes, not too often; see `Followed`.
 
-        All that follow a session share a small part of the loop's time. Gives back how to stop.
+        All that follow a session share a small part of the loop's time. Returns how to stop.
         """
         return self._open_session.following.follow(view)
 

@@ -39,7 +39,7 @@ class StoredSessions:
         await self._storage.delete_session(session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give a session another title."""
+        """Change a session's title."""
         wanted = checked_title(title)
         # A title is a write like any other: another kernel may have the session open.
         lease = await self._storage.acquire(session_id, self._parts.owner())

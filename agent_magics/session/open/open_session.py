@@ -58,7 +58,7 @@ class OpenSession:
         lifetime = Lifetime(recorder)
         reservations = SlotReservations(recorder, lifetime)
         facts = SessionMemory(recorder, lifetime.check_open)
-        remembering = parts.memory.enter(recorder)
+        remembering = parts.memory.attach(recorder)
         requests = SessionRequests(
             parts, loaded, reservations=reservations, facts=facts, remembering=remembering
         )

@@ -42,7 +42,7 @@ def log_broken_checkpoints(loaded: LoadedSession) -> None:
 
 
 async def close_left_open(recorder: Recorder) -> int:
-    """Close what a process that ended left open; give back how many turns that were."""
+    """Close what a process that ended left open; return how many turns that were."""
     drafts = recorder.loaded.drafts
     for draft in drafts:
         await _close_draft(recorder, draft)

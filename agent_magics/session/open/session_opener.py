@@ -36,7 +36,7 @@ class SessionOpener:
         try:
             recorder = self._recorder(lease, _unused(await load_session(self._storage, session_id)))
             await recorder.commit(first_change(recorder, self._parts, wanted))
-            return await self._assembled(recorder)
+            return await self._assemble(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await self._storage.release(lease)
             if not was_there:
@@ -54,7 +54,7 @@ class SessionOpener:
             if not recorder.loaded.slots:  # its maker ended between the lease and the first write
                 await recorder.commit(first_change(recorder, self._parts, SessionConfig()))
             await close_left_open(recorder)
-            return await self._assembled(recorder)
+            return await self._assemble(recorder)
         except BaseException:  # set right whatever ended it, and raised again
             await self._storage.release(lease)
             raise
@@ -65,9 +65,9 @@ class SessionOpener:
         recorder = self._recorder(Lease(session_id=session_id, epoch=-1), state)
         recorder.is_readonly = True
         recorder.readonly_because = "it was opened here to look at only"
-        return await self._assembled(recorder)
+        return await self._assemble(recorder)
 
-    async def _assembled(self, recorder: Recorder) -> OpenSession:
+    async def _assemble(self, recorder: Recorder) -> OpenSession:
         log_broken_checkpoints(recorder.loaded)
         open_session = OpenSession.of(self._parts, recorder)
         if open_session.remembering is not None:

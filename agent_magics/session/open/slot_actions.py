@@ -96,7 +96,7 @@ class SlotActions:
 
     @exclusive
     async def rename(self, slot_id: str, new_id: str) -> None:
-        """Give a slot another name."""
+        """Change a slot's name."""
         slot = self._reservations.idle_slot(slot_id)
         await self._open_session.commit(self._changes.rename(slot, new_id))
 

@@ -17,18 +17,18 @@ from agent_magics.providers.prices import listed_window
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.request.sending import describe
 
-NOTHING_SAID: Mapping[str, ModelFacts] = MappingProxyType({})
+NO_FACTS: Mapping[str, ModelFacts] = MappingProxyType({})
 
 
 class ModelLookup:
     """Resolves model specs and keeps what servers told of their models, for one session."""
 
     def __init__(
-        self, registry: ProviderRegistry, said: Mapping[str, ModelFacts] = NOTHING_SAID
+        self, registry: ProviderRegistry, facts: Mapping[str, ModelFacts] = NO_FACTS
     ) -> None:
         self._registry = registry
-        self._said = said
-        self._told: dict[str, ModelInfo] = {}
+        self._facts = facts
+        self._found: dict[str, ModelInfo] = {}
 
     def check(self, spec: str) -> str:
         """Return `spec`, or raise `ModelNotSupported`."""
@@ -37,23 +37,23 @@ class ModelLookup:
 
     def known(self, spec: str) -> ModelInfo:
         """Return what is known of a model without asking its server."""
-        if spec in self._told:
-            return self._told[spec]
+        if spec in self._found:
+            return self._found[spec]
         provider, name = self._registry.resolve(spec)
-        return self._with_said(ModelInfo(name=name, provider=provider.provider_id))
+        return self._with_facts(ModelInfo(name=name, provider=provider.provider_id))
 
     async def find(self, spec: str) -> tuple[Provider, ModelInfo]:
         """Resolve a spec and ask its server once; a server that tells nothing is no error."""
         provider, name = self._registry.resolve(spec)
-        if spec not in self._told:
+        if spec not in self._found:
             with suppress(AgentError):  # who asks it hears why
-                told = await _with_listed_window(await describe(provider, name))
-                self._told[spec] = self._with_said(told)
-        return self.at_hand(spec)
+                found = await _with_listed_window(await describe(provider, name))
+                self._found[spec] = self._with_facts(found)
+        return self.resolve(spec)
 
-    def _with_said(self, info: ModelInfo) -> ModelInfo:
+    def _with_facts(self, info: ModelInfo) -> ModelInfo:
         """Let what a person said of a model stand before what its server told."""
-        said = self._said.get(info.spec)
+        said = self._facts.get(info.spec)
         if said is None:
             return info
         return msgspec.structs.replace(
@@ -63,7 +63,7 @@ class ModelLookup:
             has_vision=info.has_vision if said.has_vision is None else said.has_vision,
         )
 
-    def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:
+    def resolve(self, spec: str) -> tuple[Provider, ModelInfo]:
         """Resolve a spec without asking its server."""
         return self._registry.resolve(spec)[0], self.known(spec)
 

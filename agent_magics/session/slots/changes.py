@@ -165,7 +165,7 @@ class SlotChanges:
         return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(changed,))
 
     def rename(self, slot: Slot, new_id: str) -> Change:
-        """Give a slot another name."""
+        """Change a slot's name."""
         if slot.slot_id == DEFAULT_SLOT:
             raise SlotProtected(slot.slot_id, "it is the session's anchor", deed="renamed")
         check_slot_id(new_id)

@@ -62,7 +62,7 @@ class SessionEnd:
             await self._release()
 
     async def _fire_end(self, patience_s: float | None) -> None:
-        """Tell the plugins that the session ends; None: they may take their time, and say no."""
+        """Fire the hook of the end; None: plugins may take their time, and say no."""
         if self._open_session.recorder.is_readonly:  # it goes on where it is written
             return
         hooks = self._open_session.hooks()
@@ -85,6 +85,6 @@ class SessionEnd:
         if self._lifetime.is_closed:  # by force, meanwhile
             return
         self._lifetime.is_closed = True
-        self._open_session.parts.memory.leave()
+        self._open_session.parts.memory.detach()
         self._open_session.following.end()
         await self._open_session.recorder.release()

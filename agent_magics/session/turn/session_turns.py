@@ -117,7 +117,7 @@ class SessionTurns:
 
     def _run_as_task(self, starting: TurnStart, cancel: CancelToken | None) -> None:
         forget = cancel.on_cancel(starting.turn.cancel) if cancel is not None else None
-        task = asyncio.ensure_future(self._run(starting))
+        task = asyncio.ensure_future(self._run_to_end(starting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if forget is not None:
@@ -135,7 +135,7 @@ class SessionTurns:
             on_event=open_session.recorder.notify,
         )
 
-    async def _run(self, starting: TurnStart) -> None:
+    async def _run_to_end(self, starting: TurnStart) -> None:
         turn = starting.turn
         try:
             outcome = await starting.outcome()

@@ -65,7 +65,7 @@ class ToolApproval:
         try:
             # Before the question: a person must approve the arguments that will run, not those that
             # a plugin then changes.
-            call = await self._patched(call)
+            call = await self._patch(call)
         except PluginFailed as error:  # a panic: nothing more runs in this turn
             return _stopped(error, ends=error)
         except (PluginAborted, PluginHookContractViolation) as error:
@@ -79,7 +79,7 @@ class ToolApproval:
             case "never":
                 return Refused(content=NEVER, how=_NOT_APPROVED)
             case _:
-                return await self._approved(call, tool)
+                return await self._approve(call, tool)
 
     async def after(self, answered: Answered) -> AgentError | None:
         """Show plugins a result; what one of them aborts, or breaks, ends the turn's calls."""
@@ -96,7 +96,7 @@ class ToolApproval:
             return error
         return None
 
-    async def _patched(self, call: ToolCall) -> ToolCall:
+    async def _patch(self, call: ToolCall) -> ToolCall:
         patch = await self.hooks.fire(
             BeforeToolUse(
                 call_id=call.call_id, tool_name=call.tool_name, arguments=call.arguments or {}
@@ -107,15 +107,15 @@ class ToolApproval:
             return msgspec.structs.replace(call, arguments=patch.arguments, raw="")
         return call
 
-    async def _approved(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
+    async def _approve(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
         if self.approvals.approver is None:
             return Refused(content=NOBODY, how=_NOT_APPROVED)
         async with self.approvals.asking:  # of all slots; "always" may have been said meanwhile
             if call.tool_name in self.approvals.always:
                 return Admitted(call=call)
-            return await self._asked(call, tool, self.approvals.approver)
+            return await self._ask(call, tool, self.approvals.approver)
 
-    async def _asked(self, call: ToolCall, tool: Tool, approver: Approver) -> Admitted | Refused:
+    async def _ask(self, call: ToolCall, tool: Tool, approver: Approver) -> Admitted | Refused:
         preview = visible(await preview_of(call, tool))
         self.turn.emit(
             ApprovalRequested(call_id=call.call_id, tool_name=call.tool_name, preview=preview)
@@ -130,14 +130,14 @@ class ToolApproval:
             preview=preview,
         )
         try:
-            answer = _checked(await _ask(approver, request))
+            answer = _checked(await _answer_of(approver, request))
         except _Unasked as error:
             return Refused(content=UNASKED.format(why=error), how=_NOT_APPROVED)
         if answer is None:
             return Refused(content=NOBODY, how=_NOT_APPROVED)
-        return await self._answered(call, answer)
+        return await self._apply_answer(call, answer)
 
-    async def _answered(self, call: ToolCall, answer: ApprovalAnswer) -> Admitted | Refused:
+    async def _apply_answer(self, call: ToolCall, answer: ApprovalAnswer) -> Admitted | Refused:
         """Record what was answered, then do it."""
         edited = answer.arguments if answer.word != "no" else None
         if edited == call.arguments:
@@ -205,7 +205,7 @@ def visible(text: str) -> str:
     )
 
 
-async def _ask(approver: Approver, request: ApprovalRequest) -> object:
+async def _answer_of(approver: Approver, request: ApprovalRequest) -> object:
     try:
         return await approver.ask(request)
     except asyncio.CancelledError as error:

@@ -47,7 +47,7 @@ class TurnStart:
         provider, model = await self._model()
         if model.has_tools:
             await self._connect_tools()
-        outcome = await self._run(provider, model).run(self.given)
+        outcome = await self._turn_run(provider, model).run(self.given)
         if not isinstance(outcome, Completed):
             return outcome
         if self.open_session.compaction.summaries is not None:
@@ -69,7 +69,7 @@ class TurnStart:
         try:
             return await self.turn.unless_stopped(self.open_session.models.lookup.find(self.spec))
         except Stopped:  # the turn records its prompt, and that
-            return self.open_session.models.lookup.at_hand(self.spec)
+            return self.open_session.models.lookup.resolve(self.spec)
 
     async def _connect_tools(self) -> None:
         try:
@@ -79,7 +79,7 @@ class TurnStart:
         except Stopped:  # the turn records its prompt, and that
             return
 
-    def _run(self, provider: Provider, model: ModelInfo) -> TurnRun:
+    def _turn_run(self, provider: Provider, model: ModelInfo) -> TurnRun:
         open_session, turn = self.open_session, self.turn
         # Once, here: a tool that is registered while the turn runs must not appear between two of
         # its requests.
