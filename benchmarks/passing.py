@@ -40,7 +40,7 @@ def table() -> str:
     with tempfile.TemporaryDirectory(prefix="agent-magics-bench-") as folder:
         calls = _asked(counter, Path(folder))
     sys.setprofile(None)
-    threading.setprofile(None)  # type: ignore[arg-type]  # None takes it back
+    threading.setprofile(None)
     files = {code.co_filename for code in calls}
     rooms = {Path(name).relative_to(OURS).parent for name in files}
     return (
