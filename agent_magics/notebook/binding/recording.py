@@ -99,6 +99,7 @@ class Recording:
     def tape(self) -> Tape:
         """Open the recording; raises `InputValidation` where it can't be read."""
         path = self._path()
+        # The same tape over changes of settings: a new one would begin at its first answers again.
         if self._tape is None or self._tape.path != path:
             self._tape = Tape(path)
             self._cells.clear()
@@ -114,6 +115,8 @@ class Recording:
         if self._tape is not None and self._tape.path.parent == self._folder:
             return self._tape.path  # another one that comes later changes nothing
         there = list(self._folder.glob(PATTERN))
+        # One recording in the folder is surely meant; of several a guess could replay another
+        # notebook's answers.
         return there[0] if len(there) == 1 else self._folder / DEFAULT_FILE
 
     def _nothing_of(self, provider: str) -> str:

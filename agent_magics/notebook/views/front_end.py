@@ -29,6 +29,8 @@ def module_of(*names: str, default: str) -> str:
 
 def new_anchor() -> str:
     """Make the class of the elements that a model's view is drawn in."""
+    # Random: outputs of two sessions, or of a copied notebook, stand in one page and must not draw
+    # into one another.
     return f"agent-magics-{secrets.token_hex(8)}"
 
 
@@ -73,6 +75,8 @@ def _hear(widget: Any, message: dict[str, Any]) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return  # it couldn't be answered
+    # A saved page may be anybody's. ipywidgets would let it set any trait, the module that is run
+    # among them.
     if isinstance(data, dict) and data.get("method") in _HEARD:
         widget._handle_msg(message)  # noqa: SLF001 - ipywidgets' own way in
 
