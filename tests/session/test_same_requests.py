@@ -1,4 +1,4 @@
-"""Nothing random goes into a request: the same conversation is the same bytes (decision 61)."""
+"""Nothing random goes into a request: the same conversation is the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Money and tokens: what a turn cost, and the limits that end it before the next request (N13)."""
+"""Money and tokens: what a turn cost, and the limits that end it before the next request."""
 
 from __future__ import annotations
 
