@@ -83,6 +83,8 @@ def _draw(
     for outcome, color in COLORS.items():
         label = outcome
         for turn in turns[outcomes == outcome].to_dict("records"):
+            # The newest moment in the data, not the clock: a drawing of old data is the same
+            # tomorrow.
             end = now if outcome == "running" else turn["ended_at"]
             # The edge keeps a turn of a second in sight on a page of a day.
             ax.barh(
