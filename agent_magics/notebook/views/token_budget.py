@@ -70,6 +70,7 @@ class TokenBudget(LiveView):
     def _frees(self, slot: str, used: int) -> int | None:
         """Return what a compaction would free; computed again only where the context changed."""
         known = self._foreseen.get(slot)
+        # Planning builds a request; the same context would give the same plan.
         if known is None or known[0] != used:
             plan = self._session.foreseen_compaction(slot)
             frees = None if plan is None else max(0, plan.tokens_before - plan.tokens_after)

@@ -154,12 +154,14 @@ class LedgerWidget(LiveWidget):
             "kinds": list(query.kinds),
             "find": " ".join(query.words),
         }
+        # Every explorer of a notebook that is run again and again would stay in the state for good.
         while len(self._queries) > MAX_EXPLORERS:
             del self._queries[next(iter(self._queries))]
         self.refresh()
 
     def _state(self) -> dict[str, Any]:
         (state,) = self._session.frames.states()
+        # Only what is new: this runs at each change, and a ledger may have 100,000 events.
         self._kinds.update(type(event.payload) for event in islice(state.events, self._seen, None))
         self._seen = len(state.events)
         named = {str(kind.__struct_config__.tag) for kind in self._kinds}
@@ -174,6 +176,7 @@ class LedgerWidget(LiveWidget):
 
     def _window(self, query: Query, first: int, count: int) -> dict[str, Any]:
         """Return some rows of those that match; a negative `first` counts from the end."""
+        # The numbers come from a page, which anybody may have written.
         count = min(max(count, 0), MAX_ROWS)
         with self._reading:
             (state,) = self._session.frames.states()
