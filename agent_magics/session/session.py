@@ -102,6 +102,8 @@ class Session(SessionView):
         `InputValidation` where no slot is named or one is named twice.
         """
         given = UserInput.of(message)
+        # All of them first: a request that was sent can't be taken back because the next slot is
+        # busy.
         self._open_session.check_startable(slots)
         return {
             slot: await self._open_session.start(given, slot_id=slot, origin=origin)
@@ -118,6 +120,8 @@ class Session(SessionView):
         turns = await self.send_to(message, slots)
         waiting = asyncio.gather(*(turn.join() for turn in turns.values()))
         try:
+            # Unshielded, a cancel would cancel the waits, and nobody would know when the turns have
+            # stopped.
             outcomes = await asyncio.shield(waiting)
         except asyncio.CancelledError:
             await stop_all(turns)
@@ -227,6 +231,7 @@ class Session(SessionView):
         await self._open_session.commit(
             self._open_session.slot_changes.switch(self._open_session.loaded.slot(slot_id))
         )
+        # Counted: a notebook tells by it whether a person chose the slot or a resume did.
         self._open_session.switches += 1
 
     @on_session_loop

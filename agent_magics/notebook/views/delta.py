@@ -25,6 +25,7 @@ def _between(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         before = old.get(key)
         if key in old and before == value:
             continue
+        # With other keys it is sent whole: a delta would need a way to say that one is gone.
         if isinstance(before, dict) and isinstance(value, dict) and before.keys() == value.keys():
             made["in"][key] = _between(before, value)
         elif isinstance(before, list) and _have_ids(before) and _have_ids(value):
