@@ -112,6 +112,8 @@ class Models:
     async def find(self, spec: str) -> tuple[Provider, ModelInfo]:
         """Resolve a spec and ask its server once; a server that tells nothing is no error."""
         provider, name = self._registry.resolve(spec)
+        # Asked once for a session: a window that changed in mid-session would compact, or not,
+        # without a reason that anybody sees.
         if spec not in self._told:
             with suppress(AgentError):  # who asks it hears why
                 told = await _whole(await describe(provider, name))

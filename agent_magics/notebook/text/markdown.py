@@ -214,7 +214,8 @@ def _safe_inline(text: str) -> str:
 
 
 def _safe_target(found: re.Match[str]) -> str:
-    # Browsers leave out blanks, controls and entities before they look at the scheme; so must we.
+    # Browsers decode entities and leave out blanks and controls before they look at the scheme; so
+    # must we.
     plain = re.sub(r"[\s\x00-\x20\\<]", "", unescape(found["target"])).lower()
     if _SCHEME.match(plain):
         return f"\\{found.group()}"

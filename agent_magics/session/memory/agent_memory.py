@@ -87,6 +87,7 @@ class AgentMemory:
         """
         kept, content = self._kept(), _checked(content)
         for memory in await kept.list_by_namespace(self.namespace):
+            # Twice the same would take two places of the few that are shown.
             if memory.content == content:
                 return await self._written(memory)
         at = self._clock.now()
@@ -147,6 +148,8 @@ class AgentMemory:
         made: Memory = clean_value(msgspec.structs.replace(memory, updated_at=self._clock.now()))
         await self._kept().upsert(made)
         if self._session is not None:
+            # The open session has chosen what it shows; a person expects that what was said just
+            # now holds.
             self._session.recall.tell(made)
         return made
 
