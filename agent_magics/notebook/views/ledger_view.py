@@ -28,7 +28,7 @@ from agent_magics.notebook.ledger_text import Shown, ledger_html, ledger_text, s
 from agent_magics.notebook.text import request_text
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.view import LiveWidget, Output
 from agent_magics.session.loop import background_loop
 from agent_magics.session.rebuilding import Rebuilt
@@ -102,13 +102,7 @@ class LedgerWidget(LiveWidget):
     `state` says how much there is, and what each explorer began with. Made on the main thread.
     """
 
-    _esm = module_of(
-        "event_grid.js",
-        "ledger_explorer.js",
-        "live_ledger.js",
-        "live.js",
-        default="liveLedger(ledgerExplorer)",
-    )
+    _esm = view_module("ledger_explorer")
     state = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:

@@ -11,7 +11,7 @@ import traitlets
 from agent_magics.notebook.text import slots_html, slots_text
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.slot_actions import Action, Notice, act, failed, read_action
 from agent_magics.notebook.views.slot_actions import Session as Actor
 from agent_magics.notebook.views.state import Session as StateSource
@@ -35,7 +35,7 @@ class SlotTabs(View):
     ends the view, and so does closing the session.
     """
 
-    _esm = module_of("slot_tabs.js", "live.js", default="live(slotTabs)")
+    _esm = view_module("slot_tabs")
     notice = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:
