@@ -2,7 +2,7 @@
 
 A delta of an object holds values to `set` by key and deltas of the values `in` it, by key. A list
 of objects with an `id` is changed by their ids; `order` names all of them where any came, went or
-moved. Every other value is set whole. `widgets/src/live.js` applies it, and
+moved. Every other value is set whole. `widgets/src/live/state.js` applies it, and
 `tests/data/state_deltas.json` holds cases that tests check from Python and from JavaScript.
 """
 

@@ -1,30 +1,23 @@
-"""The way of live views to a page: their source, and hearing their clicks while a cell runs."""
+"""The way of live views to a page: their modules, and hearing their clicks while a cell runs."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Callable
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 _HEARD = ("custom", "request_state")
-_PACKAGE = Path(__file__).resolve().parents[2]
 
 
-def view_source(name: str) -> Path:
-    """Find a view's ES module: in the package, or (editable installs) in the tree beside it."""
-    packaged = _PACKAGE / "static" / name
-    return packaged if packaged.is_file() else _PACKAGE.parent / "widgets" / "src" / name
+def view_module(name: str) -> str:
+    """Read a view's ES module: one text that imports nothing, for pages load it as a blob.
 
-
-def module_of(*names: str, default: str) -> str:
-    """Make one module of several, whose default export is an expression.
-
-    It is loaded as a blob, so it can import nothing.
+    It is bundled from `widgets/src` by `make views`.
     """
-    sources = [view_source(each).read_text(encoding="utf-8") for each in names]
-    return "\n".join([*sources, f"export default {default};\n"])
+    modules = resources.files("agent_magics") / "static"
+    return (modules / f"{name}.js").read_text(encoding="utf-8")
 
 
 def new_anchor() -> str:

@@ -24,7 +24,7 @@ from agent_magics.core.ports import SessionState
 from agent_magics.notebook.kernel.host import somebody_there
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.ledger.lines import Part, parts_of
 from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query, slot_names
 from agent_magics.notebook.views.ledger.text import ShownLines, ledger_html, ledger_text, shown_of
@@ -102,13 +102,7 @@ class LedgerWidget(LiveWidget):
     `state` says how much there is, and what each explorer began with. Made on the main thread.
     """
 
-    _esm = module_of(
-        "event_grid.js",
-        "ledger_explorer.js",
-        "live_ledger.js",
-        "live.js",
-        default="liveLedger(ledgerExplorer)",
-    )
+    _esm = view_module("ledger_explorer")
     state = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:

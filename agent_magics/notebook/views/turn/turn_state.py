@@ -1,8 +1,9 @@
 """What the turn view shows of a running turn, and what of it has changed since it was last told.
 
-The shapes below are the JSON that `widgets/src/turn_view.js` draws; `tests/data/turn_view.json` is
-an example that tests check from both sides. A turn has a place for each output that it grows in;
-each place has items, in the order they came, and the newest place has the status.
+The shapes below are the JSON that `widgets/src/views/turn_state.js` describes, of which
+`tests/data/turn_view.json` is an example that tests check from both sides. A turn has a place for
+each output that it grows in; each place has items, in the order they came, and the newest place
+has the status.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from agent_magics.core.turns import (
 )
 from agent_magics.notebook.kernel.approval import Question
 from agent_magics.notebook.text.page import Page, call_line, mark_of
-from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.views.front_end import answer_while_busy, new_anchor, view_module
 from agent_magics.notebook.views.turn.turn_state import ContextShare, Phase, TurnPicture
 from agent_magics.session.state.running_turn import RunningTurn
 from agent_magics.settings import shown_model
@@ -52,7 +52,7 @@ MAX_REASON_CHARACTERS = 1_000
 class TurnWidget(anywidget.AnyWidget):
     """What the pages hold; places are told by messages."""
 
-    _esm = module_of("turn_view.js", "live_turns.js", "live.js", default="liveTurns(turnView)")
+    _esm = view_module("turn_view")
     anchor = traitlets.Unicode().tag(sync=True)
 
 
