@@ -14,8 +14,8 @@ import pytest
 
 from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.providers.anthropic import Anthropic
+from agent_magics.providers.embedded.weights import FILE_BYTES, FILE_NAME
 from agent_magics.providers.registry import ProviderRegistry
-from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
 from agent_magics.settings import (
     DEFAULT_ANTHROPIC_MODEL,
     PROVIDER_IDS,

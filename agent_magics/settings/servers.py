@@ -15,7 +15,7 @@ from agent_magics.settings.keys import Keys
 from agent_magics.settings.values import Environ, Settings, said_in
 
 if TYPE_CHECKING:  # it loads httpx
-    from agent_magics.providers.wire import Timeouts
+    from agent_magics.providers.http.endpoint import Timeouts
 
 ANTHROPIC = "anthropic"
 ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -54,7 +54,7 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
     same; `anthropic:NAME`, and `anthropic:NAME@http://host` likewise; `llamacpp:/path/model.gguf`
     for a file, `embedded:smollm2-135m`, `scripted:path.yaml`.
     """
-    from agent_magics.providers.embedded import EmbeddedProvider  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.embedded.provider import EmbeddedProvider  # noqa: PLC0415 - loads httpx
     from agent_magics.providers.scripted import ScriptedProvider  # noqa: PLC0415 - as above
 
     served = (provider_of(each, environ) for each in PRESETS)
@@ -63,7 +63,7 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
 
 def provider_of(known: Preset, environ: Environ) -> Provider:
     """Make the provider of a preset with its address, key and quirks in this environment."""
-    from agent_magics.providers.servers import server  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.adapters import server  # noqa: PLC0415 - loads httpx
 
     keys = Keys(environ)
     quirks = said_in(environ, known.quirks_variable)
@@ -131,7 +131,7 @@ async def reach(provider: Provider, within_s: float = PROBE_S) -> Reachable:
 
 def embedded_is_ready() -> bool:
     """Tell whether the embedded model's weights and runtime are on this machine."""
-    from agent_magics.providers.weights import find_weights  # noqa: PLC0415 - not at load
+    from agent_magics.providers.embedded.weights import find_weights  # noqa: PLC0415 - not at load
 
     return has_runtime() and find_weights() is not None
 
@@ -170,7 +170,7 @@ def _embedded_line() -> Reachable:
 
 
 def _anthropic(environ: Environ) -> Provider:
-    from agent_magics.providers.anthropic import anthropic  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.anthropic.provider import anthropic  # noqa: PLC0415 - loads httpx
 
     keys = Keys(environ)
     return anthropic(
@@ -182,7 +182,7 @@ def _anthropic(environ: Environ) -> Provider:
 
 
 def _timeouts(environ: Environ) -> Timeouts:
-    from agent_magics.providers.wire import Timeouts  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.http.endpoint import Timeouts  # noqa: PLC0415 - loads httpx
 
     settings = Settings.read(environ)
     return Timeouts(

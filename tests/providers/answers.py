@@ -22,9 +22,9 @@ from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import Text, ToolCall, User, Value
 from agent_magics.core.ports import Provider
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.wire import Timeouts
+from agent_magics.providers.http.endpoint import Timeouts
+from agent_magics.providers.http.retries import Retry
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 
 QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
 BASE_URL = "http://models.test/v1"

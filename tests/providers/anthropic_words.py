@@ -19,7 +19,7 @@ from agent_magics.core.messages import (
     ToolResult,
     User,
 )
-from agent_magics.providers.anthropic_payload import payload_of
+from agent_magics.providers.anthropic.payload import payload_of
 from tests.providers.answers import Gathered, anthropic_server, ask, gather, streamed
 
 MARK = {"type": "ephemeral"}

@@ -16,7 +16,7 @@ from agent_magics.core.messages import (
     TokenUsage,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.anthropic import anthropic
+from agent_magics.providers.anthropic.provider import anthropic
 from tests.providers.answers import (
     ANTHROPIC_KEY,
     Gathered,

@@ -19,7 +19,7 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.anthropic_payload import EMPTY, LEFT_OUT, Concession, payload_of
+from agent_magics.providers.anthropic.payload import EMPTY, LEFT_OUT, Concession, payload_of
 from tests.providers.answers import (
     answer_of,
     anthropic_server,

@@ -12,13 +12,13 @@ import httpx
 import pytest
 
 from agent_magics.core.ports import Provider
+from agent_magics.providers.adapters import server
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.embedded import EmbeddedProvider
+from agent_magics.providers.embedded.provider import EmbeddedProvider
 from agent_magics.providers.presets import PRESETS, Preset
 from agent_magics.providers.recorded import RecordedProvider
+from agent_magics.providers.recorded.cassette import Cassette
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.servers import server
-from agent_magics.providers.tape import Tape
 from agent_magics.settings.servers import address_of
 from agent_magics.testing import ProviderContract
 from tests.providers.own_provider import installed
@@ -120,10 +120,10 @@ class TestRecorded(ProviderContract):
 
     def make_provider(self) -> Provider:
         inner = ScriptedProvider(["yes"], repeat=True)
-        return RecordedProvider(inner, Tape(self.path), self.mode)
+        return RecordedProvider(inner, Cassette(self.path), self.mode)
 
     def make_failing(self) -> Provider:
-        return RecordedProvider(ScriptedProvider([]), Tape(self.path), "replay")
+        return RecordedProvider(ScriptedProvider([]), Cassette(self.path), "replay")
 
 
 @pytest.mark.slow

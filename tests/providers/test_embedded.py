@@ -19,10 +19,10 @@ import pytest
 from agent_magics.core.chat import TextDelta, ToolDefinition
 from agent_magics.core.errors import ContextOverflow, ProviderError
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers import embedded
-from agent_magics.providers.embedded import EmbeddedProvider
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.servers import server
+from agent_magics.providers.adapters import server
+from agent_magics.providers.embedded import provider as embedded
+from agent_magics.providers.embedded.provider import EmbeddedProvider
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from tests.providers.answers import ask, gather
 
 N_CTX = 1_024
@@ -272,7 +272,7 @@ def test_closing_while_it_starts_leaves_no_server(weights: Path, started_s: floa
 OWNER = """
 import asyncio, multiprocessing, sys, time
 from pathlib import Path
-from agent_magics.providers.embedded import EmbeddedServer
+from agent_magics.providers.embedded.provider import EmbeddedServer
 from multiprocessing import get_context
 
 if __name__ == "__main__":

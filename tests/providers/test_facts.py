@@ -12,8 +12,8 @@ import pytest
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.ports import Provider
+from agent_magics.providers.adapters import server
 from agent_magics.providers.presets import PRESETS, Preset
-from agent_magics.providers.servers import server
 from tests.providers.answers import answer_of, ask
 from tests.providers.loopback import free_port
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent_magics.core.errors import ContextOverflow
 from agent_magics.core.redact import redact
-from agent_magics.providers.faults import error_of, read_fault
+from agent_magics.providers.http.faults import error_of, read_fault
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CASES = [  # the corpus, and what servers were reported to say since it was made

@@ -24,9 +24,9 @@ from agent_magics.core.chat import ChatRequest, ToolDefinition
 from agent_magics.core.errors import ContextOverflow
 from agent_magics.core.messages import Assistant, Text, ToolResult, User
 from agent_magics.core.ports import Provider
+from agent_magics.providers.adapters import server
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.servers import server
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from tests.providers.answers import QUICK, answer_of, ask
 from tests.providers.loopback import Exchange, free_port, serving
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.providers.take import Failure
+from agent_magics.providers.recorded.recorded_answer import Failure
 from tests.providers.answers import answer_of, ask, at, hello_stream, server
 from tests.providers.loopback import Exchange, serving
 

@@ -17,11 +17,16 @@ import httpx
 import pytest
 
 from agent_magics.core.chat import Done
-from agent_magics.providers.facts import listed_models, loaded_names, ollama_model, window_in
-from agent_magics.providers.faults import read_fault
+from agent_magics.providers.adapters import server as reached
+from agent_magics.providers.http.endpoint import MAX_STREAM_BYTES, Endpoint, Timeouts
+from agent_magics.providers.http.faults import read_fault
+from agent_magics.providers.openai_chat.model_info import (
+    listed_models,
+    loaded_names,
+    ollama_model,
+    window_in,
+)
 from agent_magics.providers.presets import PRESETS, Preset
-from agent_magics.providers.servers import server as reached
-from agent_magics.providers.wire import MAX_STREAM_BYTES, Endpoint, Timeouts
 from tests.providers.answers import (
     Gathered,
     answer_of,

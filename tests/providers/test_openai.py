@@ -26,11 +26,11 @@ from agent_magics.core.messages import (
 )
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.payload import payload_of
+from agent_magics.providers.adapters import server as reached
+from agent_magics.providers.http.retries import Retry
+from agent_magics.providers.openai_chat.payload import payload_of
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from agent_magics.providers.presets import Quirks
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.servers import server as reached
 from tests.providers.answers import (
     KEY,
     Gathered,

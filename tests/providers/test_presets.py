@@ -22,9 +22,9 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.payload import payload_of
+from agent_magics.providers.adapters import server
+from agent_magics.providers.openai_chat.payload import payload_of
 from agent_magics.providers.presets import PRESETS, Preset, Quirks, changed_quirks, preset
-from agent_magics.providers.servers import server
 from agent_magics.settings.choice import expected_model, resolve_model
 from agent_magics.settings.servers import PROVIDER_IDS, address_of, provider_of, reachable
 from tests.providers.answers import answer_of, ask, hello_stream

@@ -21,9 +21,10 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
+from agent_magics.providers.recorded.cassette import Cassette
+from agent_magics.providers.recorded.recorded_answer import RecordedAnswer
+from agent_magics.providers.recorded.request_keys import keys_of, surroundings_digest
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.take import Take, keys_of, rest_of
-from agent_magics.providers.tape import Tape
 
 
 def user(text: str, seq: int | None = 1) -> User:
@@ -44,7 +45,7 @@ def asked(
 ) -> tuple[list[ChatEvent], ScriptedProvider]:
     """Ask one after the other in a new process's provider; give all events."""
     inner = ScriptedProvider(list(steps))
-    recorded = RecordedProvider(inner, Tape(path), mode, strict=strict)
+    recorded = RecordedProvider(inner, Cassette(path), mode, strict=strict)
 
     async def scene() -> list[ChatEvent]:
         return [event for each in requests async for event in recorded.chat(each)]
@@ -247,7 +248,7 @@ def test_what_is_asked_is_the_key(changed: ChatRequest) -> None:
     assert keys_of(changed, "p") != keys_of(request(), "p")
     assert keys_of(request(), "p") != keys_of(request(), "q")
     assert keys_of(request(user("hello", seq=9)), "p") == keys_of(request(), "p")
-    assert rest_of(request()) == rest_of(request(user("other")))
+    assert surroundings_digest(request()) == surroundings_digest(request(user("other")))
 
 
 WRITTEN = "<system_instructions>\nBe kind.\n</system_instructions>\n\n"
@@ -268,7 +269,7 @@ def test_what_another_machine_has_around_is_not_part_of_the_question(tag: str) -
         model="m", messages=(System(text=WRITTEN.replace("kind", "rude")), user("hello"))
     )
     assert keys_of(bare, "p") == keys_of(around, "p") != keys_of(other, "p")
-    assert rest_of(bare) != rest_of(around)
+    assert surroundings_digest(bare) != surroundings_digest(around)
 
 
 @pytest.mark.req("P4")
@@ -280,8 +281,8 @@ def test_an_address_is_recorded_without_what_it_hides(tmp_path: Path) -> None:
 
     async def scene() -> None:
         inner = ScriptedProvider([], context_window=4_000)
-        await RecordedProvider(inner, Tape(path), "record").describe(name)
-        replay = RecordedProvider(inner, Tape(path), "replay")
+        await RecordedProvider(inner, Cassette(path), "record").describe(name)
+        replay = RecordedProvider(inner, Cassette(path), "replay")
         told = await replay.describe(name)
         assert (told.name, told.context_window) == (name, 4_000)
 
@@ -328,8 +329,8 @@ def test_an_earlier_recording_of_an_address_is_found(
     asking = ChatRequest(model=f"m{address}", messages=request().messages)
     asked(path, "record", asking, steps=["then"])
     (line,) = path.read_bytes().splitlines()
-    take = msgspec.json.decode(line, type=Take)
-    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(take, key=key)) + b"\n")
+    answer = msgspec.json.decode(line, type=RecordedAnswer)
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(answer, key=key)) + b"\n")
     modes: tuple[RecordingMode, ...] = ("replay", "auto")
     for mode in modes:
         again, inner = asked(path, mode, asking, steps=["not this"])
@@ -347,8 +348,8 @@ def test_a_torn_line_is_skipped(tmp_path: Path) -> None:
     asked(path, "record", request(), request(user("b")), steps=["one", "two"])
     whole = path.read_bytes()
     path.write_bytes(whole[:-40] + b"\n{}\nnot json\n")
-    tape = Tape(path)
-    assert tape.skipped == 3
+    cassette = Cassette(path)
+    assert cassette.skipped == 3
     again, _ = asked(path, "replay", request())
     assert [e.text for e in again if isinstance(e, TextDelta)] == ["one"]
 
@@ -359,7 +360,7 @@ def test_a_recording_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.recording.jsonl"
     path.mkdir()
     with pytest.raises(InputValidation, match=r'"x.recording.jsonl" can\'t be read'):
-        Tape(path)
+        Cassette(path)
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(InputValidation, match=r"can't be (read|written)"):
@@ -373,7 +374,7 @@ def test_an_answer_that_was_left_is_not_recorded(tmp_path: Path) -> None:
 
     async def scene() -> None:
         inner = ScriptedProvider([{"text": "one two", "chunk_delay_s": 60}])
-        events = RecordedProvider(inner, Tape(path), "record").chat(request())
+        events = RecordedProvider(inner, Cassette(path), "record").chat(request())
         await anext(events)
         await events.aclose()
 
@@ -388,12 +389,12 @@ def test_model_facts_are_recorded_too(tmp_path: Path) -> None:
 
     async def scene() -> None:
         inner = ScriptedProvider([], context_window=4_000)
-        live = await RecordedProvider(inner, Tape(path), "record").describe("m")
+        live = await RecordedProvider(inner, Cassette(path), "record").describe("m")
         other = ScriptedProvider([], context_window=1)
-        replay = RecordedProvider(other, Tape(path), "replay")
+        replay = RecordedProvider(other, Cassette(path), "replay")
         assert await replay.describe("m") == live
         assert (await replay.describe("unknown")).context_window is None
         assert list(await replay.models()) == [live]
-        assert await RecordedProvider(other, Tape(path), "auto").describe("m") == live
+        assert await RecordedProvider(other, Cassette(path), "auto").describe("m") == live
 
     asyncio.run(scene())

@@ -11,7 +11,7 @@ import pytest
 
 from agent_magics.core.chat import Retrying, TextDelta
 from agent_magics.core.errors import StreamInterrupted
-from agent_magics.providers.retry import Retry
+from agent_magics.providers.http.retries import Retry
 from tests.providers.answers import (
     answer_of,
     ask,

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from agent_magics.core.messages import TokenUsage
-from agent_magics.providers.servers import server as named
-from agent_magics.providers.wire import ServerEvent, server_events
+from agent_magics.providers.adapters import server as named
+from agent_magics.providers.http.endpoint import ServerEvent, server_events
 from benchmarks import reading
 from tests.providers.answers import Gathered, anthropic_server, ask, gather, server, streamed
 

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers import weights as room
-from agent_magics.providers.weights import FILE_BYTES, FILE_NAME, FILE_SHA256, find_weights, pull
+from agent_magics.providers.embedded import weights as room
+from agent_magics.providers.embedded.weights import (
+    FILE_BYTES,
+    FILE_NAME,
+    FILE_SHA256,
+    find_weights,
+    pull,
+)
 
 pytestmark = pytest.mark.req("P3")
 

@@ -12,9 +12,15 @@ import msgspec
 from agent_magics.core.chat import ChatEvent, Retrying
 from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import TokenUsage
-from agent_magics.providers.faults import error_of, read_fault
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.wire import MAX_ERROR_BYTES, Endpoint, Reply, ServerEvent, parsed
+from agent_magics.providers.http.endpoint import (
+    MAX_ERROR_BYTES,
+    Endpoint,
+    Reply,
+    ServerEvent,
+    parsed,
+)
+from agent_magics.providers.http.faults import error_of, read_fault
+from agent_magics.providers.http.retries import Retry
 
 FIRST_NOT_OK = 300
 _FIRST_ERROR = 400

@@ -1,4 +1,4 @@
-"""Recordings of what models answered: readable JSON Lines beside a notebook (P4, decision 61).
+"""Recordings of what models answered: readable JSON Lines beside a notebook.
 
 A line is one answer, or what a server told of a model. Of two lines for the same place the later
 one holds.
@@ -7,7 +7,7 @@ one holds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,12 +15,13 @@ import msgspec
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.text import clean_value
-from agent_magics.providers.take import Described, Take, spec_of
+from agent_magics.providers.recorded.recorded_answer import RecordedAnswer, RecordedModel
+from agent_magics.providers.recorded.request_keys import spec_of
 
 PATTERN = "*.recording.jsonl"
 
 
-class Tape:
+class Cassette:
     """A recording file. Reading and writing are for one thread.
 
     The same request may be asked several times: each time it has its `place`, claimed when it is
@@ -32,18 +33,18 @@ class Tape:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.skipped = 0
-        self._takes: defaultdict[str, dict[int, Take]] = defaultdict(dict)
+        self._answers: defaultdict[str, dict[int, RecordedAnswer]] = defaultdict(dict)
         self._models: dict[str, ModelInfo] = {}
         self._claimed: defaultdict[str, int] = defaultdict(int)
         self._stamp = _stamp(path)
         self._load()
 
     def __len__(self) -> int:
-        return sum(map(len, self._takes.values()))
+        return sum(map(len, self._answers.values()))
 
     @property
     def is_empty(self) -> bool:
-        return not self._takes
+        return not self._answers
 
     @property
     def models(self) -> Sequence[ModelInfo]:
@@ -53,49 +54,51 @@ class Tape:
     @property
     def specs(self) -> tuple[str, ...]:
         """The models that answered turns, in that order, as `provider:model`."""
-        takes = (take for takes in self._takes.values() for take in takes.values())
-        return tuple(dict.fromkeys(take.model for take in takes if take.purpose == "turn"))
+        answers = (recorded for answers in self._answers.values() for recorded in answers.values())
+        return tuple(
+            dict.fromkeys(recorded.model for recorded in answers if recorded.purpose == "turn")
+        )
 
     def described(self, spec: str) -> ModelInfo | None:
-        """Give what was told of a model."""
+        """Return what was told of a model; None where it was never asked for."""
         return self._models.get(spec)
 
     def claim(self, key: str) -> int:
-        """Give the place of a request that is asked now."""
+        """Take the place of a request that is asked now."""
         self._keep_up()
         place = self._claimed[key]
         self._claimed[key] += 1
         return place
 
     def next_place(self, key: str) -> int:
-        """Give the place that a request would have if it were asked now."""
+        """Return the place that a request would have if it were asked now."""
         self._keep_up()
         return self._claimed.get(key, 0)
 
     def places(self) -> dict[str, int]:
-        """Give how far each request has been claimed, to go back there."""
+        """Return how far each request has been claimed, to go back there."""
         return dict(self._claimed)
 
     def go_back(self, places: Mapping[str, int]) -> None:
         """Claim from there again: what follows is asked a second time."""
         self._claimed = defaultdict(int, places)
 
-    def find(self, key: str, place: int) -> Take | None:
-        """Give the answer at a place; None where none was recorded there."""
-        return self._takes.get(key, {}).get(place)
+    def find(self, key: str, place: int) -> RecordedAnswer | None:
+        """Return the answer at a place; None where none was recorded there."""
+        return self._answers.get(key, {}).get(place)
 
-    def last(self, key: str) -> Take | None:
-        """Give the last answer to a request; None where it was never recorded."""
-        takes = self._takes.get(key)
-        return takes[max(takes)] if takes else None
+    def last(self, key: str) -> RecordedAnswer | None:
+        """Return the last answer to a request; None where it was never recorded."""
+        answers = self._answers.get(key)
+        return answers[max(answers)] if answers else None
 
-    def keep(self, take: Take) -> None:
+    def keep(self, recorded: RecordedAnswer) -> None:
         """Record an answer, in the place of an earlier one; `InputValidation` where it can't be."""
-        takes = self._takes[take.key]
-        is_new = take.place not in takes
-        takes[take.place] = take
+        answers = self._answers[recorded.key]
+        is_new = recorded.place not in answers
+        answers[recorded.place] = recorded
         if is_new:
-            self._append(take)
+            self._append(recorded)
         else:
             self._write_whole()
 
@@ -107,16 +110,20 @@ class Tape:
             is_new = name not in self._models
             self._models[name] = info
             if is_new:
-                self._append(Described(info=info))
+                self._append(RecordedModel(info=info))
             else:
                 self._write_whole()
+
+    def _all(self) -> Iterator[RecordedAnswer]:
+        for by_place in self._answers.values():
+            yield from by_place.values()
 
     def _keep_up(self) -> None:
         stamp = _stamp(self.path)
         if stamp != self._stamp:
             self._stamp = stamp
             self.skipped = 0
-            self._takes.clear()
+            self._answers.clear()
             self._models.clear()
             self._load()
 
@@ -131,17 +138,17 @@ class Tape:
             ) from error
         for line in filter(None, (line.strip() for line in lines)):
             try:
-                read = msgspec.json.decode(line, type=Take | Described)
+                read = msgspec.json.decode(line, type=RecordedAnswer | RecordedModel)
             except msgspec.MsgspecError:
                 self.skipped += 1
                 continue
             match read:
-                case Take():
-                    self._takes[read.key][read.place] = read
-                case Described(info=info):
+                case RecordedAnswer():
+                    self._answers[read.key][read.place] = read
+                case RecordedModel(info=info):
                     self._models[info.spec] = info
 
-    def _append(self, line: Take | Described) -> None:
+    def _append(self, line: RecordedAnswer | RecordedModel) -> None:
         self._written(lambda: self._add(_line(line)))
 
     def _add(self, line: bytes) -> None:
@@ -151,8 +158,10 @@ class Tape:
 
     def _write_whole(self) -> None:
         """Write the file anew; whoever reads meanwhile sees the old or the new one."""
-        lines: list[Take | Described] = [Described(info=info) for info in self._models.values()]
-        lines += [take for takes in self._takes.values() for take in takes.values()]
+        lines: list[RecordedAnswer | RecordedModel] = [
+            RecordedModel(info=info) for info in self._models.values()
+        ]
+        lines += [recorded for answers in self._answers.values() for recorded in answers.values()]
         self._written(lambda: self._replace(b"".join(map(_line, lines))))
 
     def _replace(self, content: bytes) -> None:
@@ -171,7 +180,7 @@ class Tape:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Tell one state of a file from another; None where there is none."""
+    """Identify the state of a file; None where there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -179,5 +188,5 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _line(what: Take | Described) -> bytes:
+def _line(what: RecordedAnswer | RecordedModel) -> bytes:
     return msgspec.json.encode(clean_value(what)) + b"\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agent_magics.providers.llamacpp import LlamaCpp
-from agent_magics.providers.local import LiteLLM, LMStudio, Ollama
-from agent_magics.providers.openai import LARGER, OpenAICompatible
+from agent_magics.providers.embedded.llamacpp import LlamaCpp
+from agent_magics.providers.http.endpoint import Key, KeyFor, Timeouts, Transport
+from agent_magics.providers.openai_chat.provider import LARGER, OpenAICompatible
+from agent_magics.providers.openai_chat.servers import LiteLLM, LMStudio, Ollama
 from agent_magics.providers.presets import FactsAt, Preset, Quirks, preset
-from agent_magics.providers.wire import Key, KeyFor, Timeouts, Transport
 
 LARGER_NUM_CTX = (
     "Give it a larger window: start Ollama with OLLAMA_CONTEXT_LENGTH=32768, say, or set num_ctx in"

@@ -8,8 +8,13 @@ from contextlib import suppress
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.facts import listed_models, litellm_model, loaded_names, ollama_model
-from agent_magics.providers.openai import LISTING_S, OpenAICompatible
+from agent_magics.providers.openai_chat.model_info import (
+    listed_models,
+    litellm_model,
+    loaded_names,
+    ollama_model,
+)
+from agent_magics.providers.openai_chat.provider import LISTING_S, OpenAICompatible
 
 
 class Ollama(OpenAICompatible):

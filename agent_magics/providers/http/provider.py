@@ -9,7 +9,7 @@ from contextlib import aclosing
 import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
-from agent_magics.providers.wire import Endpoint, Key, KeyFor, split_address
+from agent_magics.providers.http.endpoint import Endpoint, Key, KeyFor, split_address
 
 
 class Addressed(ABC):

@@ -1,4 +1,4 @@
-"""A provider whose answers are recorded, and given again without a server (P4, decision 61)."""
+"""A provider whose answers are recorded, and replayed without a server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, Done, ModelInfo, Noti
 from agent_magics.core.errors import InputValidation, ProviderError
 from agent_magics.core.ports import Answerer, Provider
 from agent_magics.core.streams import closing
-from agent_magics.providers.take import Take, keys_of, rest_of, spec_of, specs_of, take_of
-from agent_magics.providers.tape import PATTERN, Tape
+from agent_magics.providers.recorded.cassette import PATTERN, Cassette
+from agent_magics.providers.recorded.recorded_answer import RecordedAnswer, record_answer
+from agent_magics.providers.recorded.request_keys import (
+    keys_of,
+    spec_of,
+    specs_of,
+    surroundings_digest,
+)
 
 _TOO_LONG = ("input_overflow", "output_reservation")
 RecordingMode = Literal["record", "replay", "auto"]
@@ -36,10 +42,10 @@ class RecordedProvider:
     """
 
     def __init__(
-        self, provider: Provider, tape: Tape, mode: RecordingMode, *, strict: bool = False
+        self, provider: Provider, cassette: Cassette, mode: RecordingMode, *, strict: bool = False
     ) -> None:
         self._provider = provider
-        self._tape = tape
+        self._cassette = cassette
         self._mode = mode
         self._strict = strict
 
@@ -52,27 +58,27 @@ class RecordedProvider:
         """List the models; from the recording where nothing may be asked."""
         if self._mode != "replay":
             return await self._provider.models()
-        return [info for info in self._tape.models if info.provider == self.provider_id]
+        return [info for info in self._cassette.models if info.provider == self.provider_id]
 
     async def describe(self, model: str) -> ModelInfo:
-        """Tell what is known of a model; what was recorded needs no server."""
+        """Return what is known of a model; what was recorded needs no server."""
         names = specs_of(self.provider_id, model)
-        known = next(filter(None, map(self._tape.described, names)), None)
+        known = next(filter(None, map(self._cassette.described, names)), None)
         if self._mode == "replay" or (self._mode == "auto" and known is not None):
             told = known or ModelInfo(name=model, provider=self.provider_id)
             return msgspec.structs.replace(told, name=model)
         info = await self._provider.describe(model)
         with suppress(InputValidation):  # the first answer says it
-            self._tape.describe(info)
+            self._cassette.describe(info)
         return info
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Stream an answer (see `core.ports.Provider.chat`)."""
         keys = keys_of(request, self.provider_id)
-        place = self._tape.claim(keys[0])
-        take = self._found(keys, place)
-        if take is not None:
-            answer = self.replayed(take, request)
+        place = self._cassette.claim(keys[0])
+        recorded = self._found(keys, place)
+        if recorded is not None:
+            answer = self.replayed(recorded, request)
         elif self._mode == "replay":
             raise _unsent(self._missing(request.model))
         else:
@@ -82,74 +88,76 @@ class RecordedProvider:
                 yield event
 
     def has_answer(self, request: ChatRequest | None = None) -> bool:
-        """Tell whether a request's answer is at hand (`core.ports.Replaying`)."""
+        """Whether a request's answer is at hand (`core.ports.Replaying`)."""
         if self._mode != "auto":
             return self._mode == "replay"
         if request is None:
-            return not self._tape.is_empty
+            return not self._cassette.is_empty
         return self._next(keys_of(request, self.provider_id)) is not None
 
     def claim(self, request: ChatRequest) -> Answerer | None:
-        """Take the answer that is at hand (`core.ports.Replaying`)."""
+        """Claim the answer that is at hand (`core.ports.Replaying`)."""
         if self._mode != "auto":
             return self if self._mode == "replay" else None
         keys = keys_of(request, self.provider_id)
-        take = self._next(keys)
-        if take is None:
+        recorded = self._next(keys)
+        if recorded is None:
             return None  # the place is left to whoever may send it
-        self._tape.claim(keys[0])
-        return _Claimed(self, take)
+        self._cassette.claim(keys[0])
+        return _Claimed(self, recorded)
 
     async def aclose(self) -> None:
         """Free the other provider."""
         await self._provider.aclose()
 
-    def _next(self, keys: Sequence[str]) -> Take | None:
-        return self._found(keys, self._tape.next_place(keys[0]))
+    def _next(self, keys: Sequence[str]) -> RecordedAnswer | None:
+        return self._found(keys, self._cassette.next_place(keys[0]))
 
-    def _found(self, keys: Sequence[str], place: int) -> Take | None:
+    def _found(self, keys: Sequence[str], place: int) -> RecordedAnswer | None:
         """Find the answer at a place, by an earlier key where the request's own has none."""
-        take = next(filter(None, (self._tape.find(key, place) for key in keys)), None)
+        recorded = next(filter(None, (self._cassette.find(key, place) for key in keys)), None)
         match self._mode:
             case "record":
                 return None
             case "replay":
-                return take or next(filter(None, map(self._tape.last, keys)), None)
+                return recorded or next(filter(None, map(self._cassette.last, keys)), None)
             case "auto":
-                return take if take is not None and _holds(take) else None
+                return recorded if recorded is not None and _holds(recorded) else None
 
     def _missing(self, model: str) -> str:
-        name = self._tape.path.name
-        if self._tape.is_empty:
-            return no_recording(self._tape.path)
+        name = self._cassette.path.name
+        if self._cassette.is_empty:
+            return no_recording(self._cassette.path)
         return (
             f'The recording "{name}" has no answer to this request of'
             f' {spec_of(self.provider_id, model)}. Record it with recording = "auto".'
         )
 
-    async def replayed(self, take: Take, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+    async def replayed(
+        self, recorded: RecordedAnswer, request: ChatRequest
+    ) -> AsyncGenerator[ChatEvent, None]:
         """Stream a recorded answer."""
-        if take.rest != rest_of(request):
+        if recorded.rest != surroundings_digest(request):
             said = "tool results or surroundings differ from those that were recorded"
             if self._strict:
                 raise _unsent(f"Replay stopped: {said}. Record it again.")
             yield Notice(text=f"replayed, though {said}")
-        for event in take.events(request.model):
+        for event in recorded.events(request.model):
             yield event
-        if take.failure is not None:
-            error = take.failure.error
+        if recorded.failure is not None:
+            error = recorded.failure.error
             error.was_sent = False
             raise error
 
     async def _recorded(self, request: ChatRequest, place: int) -> AsyncGenerator[ChatEvent, None]:
         """Send a request and keep its answer; one that is left half-way isn't kept."""
-        if self._mode == "auto" and not self._tape.is_empty:
+        if self._mode == "auto" and not self._cassette.is_empty:
             yield Notice(text="not in the recording: asking the model")
         began_s = time.monotonic()
         heard: list[ChatEvent] = []
 
         def keep(failure: ProviderError | None = None) -> str | None:
-            take = take_of(
+            recorded = record_answer(
                 request,
                 self.provider_id,
                 heard,
@@ -157,7 +165,7 @@ class RecordedProvider:
                 failure=failure,
                 duration_ms=round((time.monotonic() - began_s) * 1000),
             )
-            return self._kept(take)
+            return self._kept(recorded)
 
         try:
             async with closing(self._provider.chat(request)) as events:
@@ -173,10 +181,10 @@ class RecordedProvider:
             keep(error)
             raise
 
-    def _kept(self, take: Take) -> str | None:
+    def _kept(self, recorded: RecordedAnswer) -> str | None:
         """Write an answer down; say why that can't be: it isn't lost for it."""
         try:
-            self._tape.keep(take)
+            self._cassette.keep(recorded)
         except InputValidation as error:
             return f"{error.message} This answer is not in it."
         return None
@@ -187,14 +195,14 @@ class _Claimed:
     """One recorded answer, taken out of the recording's order."""
 
     of: RecordedProvider
-    take: Take
+    recorded: RecordedAnswer
 
     @property
     def provider_id(self) -> str:
         return self.of.provider_id
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        return self.of.replayed(self.take, request)
+        return self.of.replayed(self.recorded, request)
 
 
 def _unsent(sentence: str) -> ProviderError:
@@ -203,9 +211,9 @@ def _unsent(sentence: str) -> ProviderError:
     return error
 
 
-def _holds(take: Take) -> bool:
-    """Tell whether the same request would have that answer on another day, too."""
-    return take.failure is None or take.failure.kind in _TOO_LONG
+def _holds(recorded: RecordedAnswer) -> bool:
+    """Whether the same request would have that answer on another day, too."""
+    return recorded.failure is None or recorded.failure.kind in _TOO_LONG
 
 
 def no_recording(path: Path) -> str:

@@ -16,7 +16,7 @@ from agent_magics.core.chat import CallReady, ChatEvent, Done, ReasoningDelta, T
 from agent_magics.core.errors import StreamInterrupted
 from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text, clean_value
-from agent_magics.providers.facts import is_count
+from agent_magics.providers.openai_chat.model_info import is_count
 
 _GOING_ON = ("text", "summary", "data")
 _LENGTH = frozenset({"length", "max_tokens", "model_length"})

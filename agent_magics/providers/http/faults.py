@@ -13,7 +13,7 @@ from typing import Any, Literal
 from agent_magics.core.errors import ContextOverflow, ProviderError
 from agent_magics.core.messages import Value
 from agent_magics.core.redact import key_end, redact
-from agent_magics.providers.facts import is_count
+from agent_magics.providers.openai_chat.model_info import is_count
 
 FaultKind = Literal[
     "input_overflow",

@@ -9,8 +9,8 @@ from agent_magics.core.chat import CallReady, ChatEvent, Done, ReasoningDelta, T
 from agent_magics.core.errors import StreamInterrupted
 from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
 from agent_magics.core.text import clean_text, clean_value
-from agent_magics.providers.facts import is_count
-from agent_magics.providers.stream import JoinedText, arguments_in, half
+from agent_magics.providers.openai_chat.model_info import is_count
+from agent_magics.providers.openai_chat.stream import JoinedText, arguments_in, half
 
 _LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
 _REFUSED = "refusal"

@@ -28,7 +28,7 @@ from agent_magics.core.messages import (
     User,
     text_of,
 )
-from agent_magics.providers.payload import NOTE_MARK
+from agent_magics.providers.openai_chat.payload import NOTE_MARK
 
 LEFT_OUT = f"{NOTE_MARK}Earlier messages are left out here."
 EMPTY = f"{NOTE_MARK}(empty)"

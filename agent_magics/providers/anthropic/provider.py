@@ -10,20 +10,16 @@ from typing import Any
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.text import clean_text
-from agent_magics.providers.addressed import Addressed
-from agent_magics.providers.anthropic_payload import (
+from agent_magics.providers.anthropic.payload import (
     DEFAULT_MAX_TOKENS,
     Concession,
     concession_for,
     most_output,
     payload_of,
 )
-from agent_magics.providers.anthropic_stream import AnthropicAnswer
-from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
-from agent_magics.providers.facts import is_count
-from agent_magics.providers.prices import listed_window
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.wire import (
+from agent_magics.providers.anthropic.stream import AnthropicAnswer
+from agent_magics.providers.http.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
+from agent_magics.providers.http.endpoint import (
     Endpoint,
     Key,
     KeyFor,
@@ -33,6 +29,10 @@ from agent_magics.providers.wire import (
     host_of,
     parsed,
 )
+from agent_magics.providers.http.provider import Addressed
+from agent_magics.providers.http.retries import Retry
+from agent_magics.providers.openai_chat.model_info import is_count
+from agent_magics.providers.prices import listed_window
 
 ANTHROPIC = "anthropic"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"

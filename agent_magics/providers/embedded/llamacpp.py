@@ -11,9 +11,9 @@ import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.embedded import EmbeddedProvider
-from agent_magics.providers.facts import sees_in, window_in
-from agent_magics.providers.openai import LISTING_S, OpenAICompatible
+from agent_magics.providers.embedded.provider import EmbeddedProvider
+from agent_magics.providers.openai_chat.model_info import sees_in, window_in
+from agent_magics.providers.openai_chat.provider import LISTING_S, OpenAICompatible
 
 FILE_TOKENS = 8_192
 

@@ -19,16 +19,16 @@ import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.presets import Quirks
-from agent_magics.providers.weights import (
+from agent_magics.providers.embedded.weights import (
     EMBEDDED,
     MODEL_NAME,
     PULL_HINT,
     TRAINED_TOKENS,
     find_weights,
 )
-from agent_magics.providers.wire import Timeouts
+from agent_magics.providers.http.endpoint import Timeouts
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
+from agent_magics.providers.presets import Quirks
 
 IDLE_S = 15 * 60.0
 START_S = 120.0
@@ -37,7 +37,7 @@ STOP_S = 2.0
 DEMO_ANSWER_TOKENS = 768
 # Requests queue behind each other, and a full window takes a slow machine minutes to read.
 TIMEOUTS = Timeouts(first_token_s=900.0, between_tokens_s=120.0)
-_SCRIPT = Path(__file__).with_name("embedded_server.py")
+_SCRIPT = Path(__file__).with_name("server_script.py")
 
 
 class EmbeddedServer:

@@ -21,7 +21,7 @@ from agent_magics.core.messages import (
     User,
     text_of,
 )
-from agent_magics.providers.concessions import Concession
+from agent_magics.providers.openai_chat.adjustments import Concession
 from agent_magics.providers.presets import Quirks
 
 NO_QUIRKS = Quirks()

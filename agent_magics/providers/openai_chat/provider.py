@@ -11,15 +11,8 @@ from urllib.parse import quote
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import Assistant, ToolResult, User, text_of
-from agent_magics.providers.addressed import Addressed
-from agent_magics.providers.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
-from agent_magics.providers.concessions import Concession, concession_for
-from agent_magics.providers.facts import listed_models
-from agent_magics.providers.payload import NO_QUIRKS, payload_of
-from agent_magics.providers.presets import Quirks
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.stream import Answer, fewest_tokens
-from agent_magics.providers.wire import (
+from agent_magics.providers.http.attempts import FIRST_NOT_OK, Refusals, fed, with_retries
+from agent_magics.providers.http.endpoint import (
     Endpoint,
     Key,
     KeyFor,
@@ -28,6 +21,13 @@ from agent_magics.providers.wire import (
     Transport,
     parsed,
 )
+from agent_magics.providers.http.provider import Addressed
+from agent_magics.providers.http.retries import Retry
+from agent_magics.providers.openai_chat.adjustments import Concession, concession_for
+from agent_magics.providers.openai_chat.model_info import listed_models
+from agent_magics.providers.openai_chat.payload import NO_QUIRKS, payload_of
+from agent_magics.providers.openai_chat.stream import Answer, fewest_tokens
+from agent_magics.providers.presets import Quirks
 
 LARGER = "Give it a larger context window."
 LISTING_S = 5.0
