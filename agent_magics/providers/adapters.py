@@ -1,66 +1,52 @@
-"""Make a provider of a preset: the common adapter, or one that knows where facts are told."""
+"""Which adapter speaks with a provider: the one table that knows all protocols.
+
+To add a protocol: a folder beside `anthropic`, a line of `ADAPTERS`, and rows of `presets.PRESETS`
+that name it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Protocol
 
+from agent_magics.providers.anthropic.provider import Anthropic
 from agent_magics.providers.embedded.llamacpp import LlamaCpp
-from agent_magics.providers.http.endpoint import Key, KeyFor, Timeouts, Transport
-from agent_magics.providers.openai_chat.provider import LARGER, OpenAICompatible
+from agent_magics.providers.http.connection import Connection
+from agent_magics.providers.http.provider import HTTPProvider
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from agent_magics.providers.openai_chat.servers import LiteLLM, LMStudio, Ollama
-from agent_magics.providers.presets import FactsAt, Preset, Quirks, preset
+from agent_magics.providers.presets import Preset, Quirks, preset
 
-LARGER_NUM_CTX = (
-    "Give it a larger window: start Ollama with OLLAMA_CONTEXT_LENGTH=32768, say, or set num_ctx in"
-    " the model's Modelfile."
-)
-NOWHERE = "https://nowhere.invalid/v1"
-_CLASSES: Mapping[FactsAt, type[OpenAICompatible]] = MappingProxyType(
+
+class Adapter(Protocol):
+    """What makes providers out of presets; the classes below are."""
+
+    def from_preset(
+        self, known: Preset, connection: Connection, *, quirks: Quirks | None = None
+    ) -> HTTPProvider:
+        """Make the provider of a row; nothing is connected yet."""
+        ...
+
+
+ADAPTERS: Mapping[str, Adapter] = MappingProxyType(
     {
-        "list": OpenAICompatible,
-        "nowhere": OpenAICompatible,
+        "openai_chat": OpenAICompatible,
         "ollama": Ollama,
         "lmstudio": LMStudio,
         "llamacpp": LlamaCpp,
         "litellm": LiteLLM,
+        "anthropic": Anthropic,
     }
 )
 
 
-def server(
-    known: Preset | str,
-    *,
-    base_url: str | None = None,
-    api_key: Key = None,
-    key_name: str | None = None,
-    key_for: KeyFor | None = None,
-    timeouts: Timeouts | None = None,
-    transport: Transport | None = None,
-    quirks: Quirks | None = None,
-) -> OpenAICompatible:
-    """Reach a provider (a preset or its id) where it is, or where `base_url` says.
+def provider_of(
+    known: Preset | str, connection: Connection | None = None, *, quirks: Quirks | None = None
+) -> HTTPProvider:
+    """Make a provider of a preset, or of a preset's id; nothing is connected yet.
 
-    Nothing is connected yet. Another host than the preset's may need no key.
+    `quirks` stand in the place of the preset's.
     """
     known = preset(known) if isinstance(known, str) else known
-    place = base_url or known.base_url
-    is_theirs = not known.base_url or place.rstrip("/") == known.base_url
-    key_name = key_name or (known.keys[0] if known.keys else None)
-    if not place:
-        place, api_key, key_name = NOWHERE, None, f"{known.urls[0]} and {key_name}"
-    return _CLASSES[known.facts_at](
-        known.provider,
-        base_url=place,
-        api_key=api_key,
-        key_name=key_name,
-        key_header=known.key_header,
-        key_for=key_for,
-        needs_key=known.needs_key and is_theirs,
-        timeouts=timeouts,
-        transport=transport,
-        quirks=quirks or known.quirks,
-        has_list=known.facts_at != "nowhere",
-        has_deployments="/openai/deployments" in place,
-        larger=LARGER_NUM_CTX if known.facts_at == "ollama" else LARGER,
-    )
+    return ADAPTERS[known.adapter].from_preset(known, connection or Connection(), quirks=quirks)

@@ -1,4 +1,4 @@
-"""Prices and windows of hosted models, from the package `genai-prices` (P7).
+"""Prices and windows of hosted models, from the package `genai-prices`.
 
 It is an extra (`agent-magics[prices]`); without it nothing is known. It is imported when asked.
 Its table is a dated cut: nothing is fetched.
@@ -55,7 +55,7 @@ class ListedPrices:
 
 
 def listed_window(provider: str, model: str) -> int | None:
-    """Give a hosted model's context window in tokens; None where it isn't listed."""
+    """Return a hosted model's context window in tokens; None where it isn't listed."""
     found = _find(provider, model)
     return found.context_window if found else None
 

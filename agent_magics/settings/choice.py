@@ -10,22 +10,19 @@ from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
 from agent_magics.providers.presets import Preset
 from agent_magics.settings.servers import (
-    ANTHROPIC,
-    ANTHROPIC_VARIABLES,
     HOSTED,
     LOCAL,
     PROBE_S,
     PROVIDER_IDS,
-    address_of,
     embedded_is_ready,
     has_runtime,
     is_found,
+    is_own_address,
     provider_of,
     reach,
 )
 from agent_magics.settings.values import Environ, said_in
 
-DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 EMBEDDED_SPEC = "embedded:smollm2-135m"
 NO_MODEL = "none:found"  # what a session is built on where there is no model
 REMEDIES = (
@@ -47,9 +44,9 @@ class Choice(Value):
 
 
 def expected_model(environ: Environ, name: str | None = None) -> str | None:
-    """Tell the model that will answer, as far as that is known without asking anyone.
+    """Return the model that will answer, as far as that is known without asking anyone.
 
-    For the load line (decision 59). None: it is found at first use.
+    For the load line: loading asks nobody (docs/decisions.md#59). None: it is found at first use.
     """
     named = name or said_in(environ, "AGENT_MAGICS_MODEL")
     if named:
@@ -136,10 +133,7 @@ def _added_providers() -> tuple[str, ...]:
 
 def _keyed(environ: Environ) -> list[str]:
     """Name the providers whose key or address stands in the environment, in their order."""
-    found = [each.provider for each in HOSTED if is_found(each, environ)]
-    if any(said_in(environ, name) for name in ANTHROPIC_VARIABLES):
-        found.insert(1 if found[:1] == ["openai"] else 0, ANTHROPIC)
-    return found
+    return [each.provider for each in HOSTED if is_found(each, environ)]
 
 
 def _complete(name: str, environ: Environ) -> str:
@@ -147,9 +141,6 @@ def _complete(name: str, environ: Environ) -> str:
     bare = name.strip().rstrip(":")
     if bare == "embedded":
         return EMBEDDED_SPEC
-    if bare == ANTHROPIC:
-        chosen = said_in(environ, "AGENT_MAGICS_ANTHROPIC_MODEL")
-        return f"{ANTHROPIC}:{chosen or DEFAULT_ANTHROPIC_MODEL}"
     known = next((each for each in HOSTED if each.provider == bare), None)
     if known is None:
         return name.strip()
@@ -158,10 +149,9 @@ def _complete(name: str, environ: Environ) -> str:
 
 
 def _default_model(known: Preset, environ: Environ) -> str:
-    """Name what a key alone means; nothing where another server stands in the provider's place."""
-    place = address_of(known, environ)
-    is_theirs = place is None or place.rstrip("/") == known.base_url
-    return known.default_model if is_theirs else ""
+    """Return what a key alone means; "" where a server that has other models may answer."""
+    holds = known.is_default_elsewhere or is_own_address(known, environ)
+    return known.default_model if holds else ""
 
 
 async def _whole(provider: str, environ: Environ) -> str | None:

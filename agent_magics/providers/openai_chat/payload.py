@@ -1,10 +1,9 @@
-"""A request in the words of OpenAI's chat completions, as each server wants them."""
+"""A request as OpenAI's Chat Completions, in the dialect of the server that gets it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agent_magics.core.chat import ChatRequest, ToolDefinition
 from agent_magics.core.messages import (
@@ -21,13 +20,13 @@ from agent_magics.core.messages import (
     User,
     text_of,
 )
-from agent_magics.providers.openai_chat.adjustments import Concession
+from agent_magics.providers.http.conversations import NOTE_MARK, file_text, split_system
+from agent_magics.providers.http.json_values import JSONObject
+from agent_magics.providers.openai_chat.adjustments import Adjustment
 from agent_magics.providers.presets import Quirks
 
 NO_QUIRKS = Quirks()
 Author = tuple[str, str]
-NOTE_MARK = "[note] "
-
 AFTER_TOOL = "[the results are read]"
 REASONING_DETAILS = "reasoning_details"
 EXTRA_CONTENT = "extra_content"
@@ -35,15 +34,15 @@ EXTRA_CONTENT = "extra_content"
 
 def payload_of(
     request: ChatRequest,
-    made: frozenset[Concession] = frozenset(),
+    made: frozenset[Adjustment] = frozenset(),
     *,
     quirks: Quirks = NO_QUIRKS,
     author: Author = ("", ""),
-) -> dict[str, Any]:
+) -> JSONObject:
     """Write a request as a JSON body for `POST …/chat/completions`.
 
-    `quirks` is what is known of the server, `made` the concessions that it wanted since; `author`
-    is the provider and model whose own thoughts may be sent (decision 5).
+    `quirks` is what is known of the server, `made` the adjustments that it wanted since; `author`
+    is the provider and model whose own reasoning may be sent (docs/decisions.md#5).
     """
     field = _reasoning_field(quirks, made)
     messages = list(_messages(request.messages, field, author))
@@ -54,7 +53,7 @@ def payload_of(
     if quirks.assistant_after_tool or "assistant_after_tool" in made:
         messages = list(_with_answers(messages))
     messages = _with_role(messages, "user" if "no_system_role" in made else quirks.system_role)
-    body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
+    body: JSONObject = {"model": request.model, "messages": messages, "stream": True}
     if quirks.stream_options and "no_stream_options" not in made:
         body["stream_options"] = {"include_usage": True}
     if quirks.tools:
@@ -69,21 +68,21 @@ def payload_of(
     return body
 
 
-def _reasoning_field(quirks: Quirks, made: frozenset[Concession]) -> str:
+def _reasoning_field(quirks: Quirks, made: frozenset[Adjustment]) -> str:
     if "no_reasoning" in made:
         return ""
     return quirks.reasoning or ("reasoning_content" if "reasoning_everywhere" in made else "")
 
 
-def _limit(quirks: Quirks, made: frozenset[Concession]) -> str:
+def _limit(quirks: Quirks, made: frozenset[Adjustment]) -> str:
     if "max_completion_tokens" in made:
         return "max_completion_tokens"
     return "max_tokens" if "max_tokens" in made else quirks.limit
 
 
 def _tools(
-    request: ChatRequest, quirks: Quirks, made: frozenset[Concession]
-) -> Iterator[tuple[str, Any]]:
+    request: ChatRequest, quirks: Quirks, made: frozenset[Adjustment]
+) -> Iterator[tuple[str, object]]:
     """List the tools; none where a call is forbidden and the server can't be told that."""
     is_forbidden = request.tool_choice == "none"
     knows_none = quirks.tool_choice_none and "no_tool_choice" not in made
@@ -96,16 +95,13 @@ def _tools(
         yield "parallel_tool_calls", quirks.parallel_tools
 
 
-def _messages(messages: Sequence[Message], field: str, author: Author) -> Iterator[dict[str, Any]]:
-    """One system message first; a later one is a marked note of the user (decision 2)."""
-    lead = 0
-    while lead < len(messages) and isinstance(messages[lead], System):
-        lead += 1
-    parts = [message.text for message in messages[:lead] if isinstance(message, System)]
-    if parts:
-        yield {"role": "system", "content": "\n\n".join(parts)}
+def _messages(messages: Sequence[Message], field: str, author: Author) -> Iterator[JSONObject]:
+    """Write one system message first, then the rest."""
+    system, rest = split_system(messages)
+    if system:
+        yield {"role": "system", "content": "\n\n".join(system)}
     ids = _CallIds()
-    for message in messages[lead:]:
+    for message in rest:
         match message:
             case System(text=text):
                 yield {"role": "user", "content": NOTE_MARK + text}
@@ -127,8 +123,8 @@ class _CallIds:
         return self._known.setdefault(call_id, f"call{len(self._known) + 1:05d}")
 
 
-def _assistant(message: Assistant, field: str, author: Author, ids: _CallIds) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": "assistant", "content": text_of(message.content)}
+def _assistant(message: Assistant, field: str, author: Author, ids: _CallIds) -> JSONObject:
+    said: JSONObject = {"role": "assistant", "content": text_of(message.content)}
     thought = message.reasoning
     if thought is not None and (thought.provider, thought.model) != author:
         thought = None
@@ -141,7 +137,7 @@ def _assistant(message: Assistant, field: str, author: Author, ids: _CallIds) ->
     return said
 
 
-def _thought(field: str, thought: Reasoning) -> dict[str, Any]:
+def _thought(field: str, thought: Reasoning) -> JSONObject:
     """Write reasoning into the field that wants it; details where the server gave some."""
     if field != REASONING_DETAILS:
         return {field: thought.text} if thought.text else {}
@@ -151,15 +147,15 @@ def _thought(field: str, thought: Reasoning) -> dict[str, Any]:
     return {"reasoning": thought.text} if thought.text else {}
 
 
-def _sign(calls: list[dict[str, Any]], thought: Reasoning | None) -> None:
-    """Give calls back what their server had put on them; Gemini refuses them without."""
+def _sign(calls: list[JSONObject], thought: Reasoning | None) -> None:
+    """Put back on calls what their server had put on them; Gemini refuses them without."""
     for block in thought.blocks if thought else ():
         place, extra = block.get("call"), block.get(EXTRA_CONTENT)
         if isinstance(place, int) and extra is not None and place < len(calls):
             calls[place][EXTRA_CONTENT] = extra
 
 
-def _call(call: ToolCall, ids: _CallIds) -> dict[str, Any]:
+def _call(call: ToolCall, ids: _CallIds) -> JSONObject:
     arguments = json.dumps(call.arguments or {}, ensure_ascii=False)
     return {
         "id": ids.of(call.call_id),
@@ -168,7 +164,7 @@ def _call(call: ToolCall, ids: _CallIds) -> dict[str, Any]:
     }
 
 
-def _tool(tool: ToolDefinition) -> dict[str, Any]:
+def _tool(tool: ToolDefinition) -> JSONObject:
     return {
         "type": "function",
         "function": {
@@ -179,7 +175,7 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     }
 
 
-def _content(content: Content) -> str | list[dict[str, Any]]:
+def _content(content: Content) -> str | list[JSONObject]:
     """A plain string where there is no image: every server takes that."""
     parts = [_part(block) for block in content]
     if any(part["type"] != "text" for part in parts):
@@ -187,18 +183,18 @@ def _content(content: Content) -> str | list[dict[str, Any]]:
     return "\n\n".join(part["text"] for part in parts)
 
 
-def _part(block: Text | Image | File) -> dict[str, Any]:
+def _part(block: Text | Image | File) -> JSONObject:
     match block:
         case Text(text=text):
             return {"type": "text", "text": text}
-        case File(name=name, text=text):
-            return {"type": "text", "text": f"File {name}:\n{text}"}
+        case File():
+            return {"type": "text", "text": file_text(block)}
         case Image(data=data, media_type=media_type):
             url = f"data:{media_type};base64,{data}"
             return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _with_answers(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _with_answers(messages: list[JSONObject]) -> Iterator[JSONObject]:
     """Let something of the assistant stand between a tool's result and the user."""
     before = ""
     for message in messages:
@@ -208,7 +204,7 @@ def _with_answers(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         before = message["role"]
 
 
-def _with_role(messages: list[dict[str, Any]], role: str) -> list[dict[str, Any]]:
+def _with_role(messages: list[JSONObject], role: str) -> list[JSONObject]:
     """Name the system part as the server does; as "user", before the first user's own text."""
     if not messages or messages[0]["role"] != "system":
         return messages

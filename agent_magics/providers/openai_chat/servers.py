@@ -1,4 +1,4 @@
-"""Servers of one's own: the common adapter, and where each tells the facts of its models."""
+"""Servers that tell the facts of their models elsewhere than in the common list."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from contextlib import suppress
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.errors import ProviderError
+from agent_magics.providers.http.provider import LISTING_S
 from agent_magics.providers.openai_chat.model_info import (
     listed_models,
     litellm_model,
     loaded_names,
     ollama_model,
 )
-from agent_magics.providers.openai_chat.provider import LISTING_S, OpenAICompatible
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
+
+LARGER_NUM_CTX = (
+    "Give it a larger window: start Ollama with OLLAMA_CONTEXT_LENGTH=32768, say, or set num_ctx in"
+    " the model's Modelfile."
+)
 
 
 class Ollama(OpenAICompatible):
     """An Ollama server; loaded models are listed first."""
+
+    _larger_hint = LARGER_NUM_CTX
 
     async def models(self) -> Sequence[ModelInfo]:
         """List the models that can chat; empty where Ollama doesn't answer."""

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from agent_magics.core.chat import Retrying, TextDelta
-from agent_magics.core.errors import StreamInterrupted
-from agent_magics.providers.http.retries import Retry
+from agent_magics.core.errors import ProviderError, StreamInterrupted
+from agent_magics.providers.http.retries import RetryPolicy
 from tests.providers.answers import (
     answer_of,
     ask,
@@ -107,8 +107,8 @@ def test_date_that_is_none_is_no_wish(asked: str) -> None:
 
 def test_waits_double_and_are_spread() -> None:
     """Between half and whole of 0.5, 1, 2, … up to the longest."""
-    error = server(lambda _: hello_stream()).endpoint.failure(httpx.ReadError("reset"))
-    retry = Retry(attempts=9)
+    error = ProviderError("reset", retryable=True, kind="connection")
+    retry = RetryPolicy(attempts=9)
     low = [retry.wait_s(n, error, lambda: 0.0) for n in range(1, 7)]
     high = [retry.wait_s(n, error, lambda: 1.0) for n in range(1, 7)]
     assert low == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
@@ -243,7 +243,7 @@ def test_cancelling_while_it_waits_to_retry_is_immediate() -> None:
 
     async def run() -> None:
         provider = server(
-            lambda _: httpx.Response(503), retry=Retry(first_wait_s=60, longest_wait_s=60)
+            lambda _: httpx.Response(503), retry=RetryPolicy(first_wait_s=60, longest_wait_s=60)
         )
         async for event in provider.chat(ask()):
             assert isinstance(event, Retrying)

@@ -16,7 +16,6 @@ from agent_magics.core.messages import (
     TokenUsage,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.anthropic.provider import anthropic
 from tests.providers.answers import (
     ANTHROPIC_KEY,
     Gathered,
@@ -24,9 +23,10 @@ from tests.providers.answers import (
     anthropic_server,
     ask,
     gather,
+    known_server,
     streamed,
 )
-from tests.providers.anthropic_words import (
+from tests.providers.anthropic.examples import (
     START,
     STOP,
     asked,
@@ -297,8 +297,11 @@ def test_nobody_is_asked_without_a_key() -> None:
 def test_an_address_is_read_with_and_without_its_version() -> None:
     """Anthropic's own tools write it without."""
     for given in ("https://gate.test", "https://gate.test/", "https://gate.test/v1"):
-        assert str(anthropic(base_url=given).endpoint.base_url) == "https://gate.test/v1"
-    assert anthropic().endpoint.host == "api.anthropic.com"
+        assert (
+            str(known_server("anthropic", base_url=given).endpoint.base_url)
+            == "https://gate.test/v1"
+        )
+    assert known_server("anthropic").endpoint.host == "api.anthropic.com"
 
 
 def test_a_model_may_carry_its_own_address() -> None:

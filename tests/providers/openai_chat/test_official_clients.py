@@ -20,7 +20,7 @@ openai: Any = pytest.importorskip("openai", reason="needs the package openai, of
 
 CASES = [
     case
-    for case in json.loads((Path(__file__).parents[1] / "data" / "streams.json").read_text("utf-8"))
+    for case in json.loads((Path(__file__).parents[2] / "data" / "streams.json").read_text("utf-8"))
     if case["api"] == "openai"
 ]
 READ_BYTES = 7

@@ -21,7 +21,7 @@ from tests.providers.answers import (
 from tests.providers.loopback import Exchange, serving
 
 pytestmark = pytest.mark.req("P2")
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 CASES = [
     case
     for case in json.loads((DATA / "streams.json").read_text("utf-8"))

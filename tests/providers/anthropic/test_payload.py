@@ -19,13 +19,14 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.anthropic.payload import EMPTY, LEFT_OUT, Concession, payload_of
+from agent_magics.providers.anthropic.adjustments import Adjustment
+from agent_magics.providers.anthropic.payload import EMPTY, LEFT_OUT, payload_of
 from tests.providers.answers import (
     answer_of,
     anthropic_server,
     ask,
 )
-from tests.providers.anthropic_words import (
+from tests.providers.anthropic.examples import (
     MARK,
     START,
     STOP,
@@ -377,7 +378,7 @@ def test_a_budget_is_left_out_where_a_turn_began_without_a_thought() -> None:
         messages=(user("hi"), said("", called("c1")), result("c1")),
         params=ModelParams(reasoning_effort="low"),
     )
-    by_budget: frozenset[Concession] = frozenset({"thinking_by_budget"})
+    by_budget: frozenset[Adjustment] = frozenset({"thinking_by_budget"})
     assert "thinking" not in payload_of(request, by_budget)
     new = msgspec.structs.replace(request, messages=(*request.messages, said("a"), user("new")))
     assert payload_of(new, by_budget)["thinking"]["budget_tokens"] == 2_048

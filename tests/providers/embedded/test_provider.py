@@ -19,11 +19,14 @@ import pytest
 from agent_magics.core.chat import TextDelta, ToolDefinition
 from agent_magics.core.errors import ContextOverflow, ProviderError
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.adapters import server
 from agent_magics.providers.embedded import provider as embedded
 from agent_magics.providers.embedded.provider import EmbeddedProvider
 from agent_magics.providers.openai_chat.provider import OpenAICompatible
-from tests.providers.answers import ask, gather
+from tests.providers.answers import (
+    ask,
+    gather,
+    known_server,
+)
 
 N_CTX = 1_024
 SHORT = ModelParams(max_tokens=8, temperature=0.0)
@@ -327,7 +330,7 @@ def test_other_model_files_are_served_by_path(weights: Path) -> None:
     """`llamacpp:/path/model.gguf` runs the same server on that file, as no demo."""
 
     async def run() -> None:
-        provider = server("llamacpp")
+        provider = known_server("llamacpp")
         info = await provider.describe(str(weights))
         assert (info.spec, info.is_demo, info.has_tools) == (f"llamacpp:{weights}", False, True)
         answer = await gather(provider, ask("Hi", model=str(weights), params=SHORT))
@@ -342,7 +345,7 @@ def test_file_that_is_no_model_is_a_sentence(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(b"this is no model")
     for path, words in ((wrong, "can't start"), (tmp_path / "none.gguf", "no model file")):
-        answer = asyncio.run(gather(server("llamacpp"), ask("Hi", model=str(path))))
+        answer = asyncio.run(gather(known_server("llamacpp"), ask("Hi", model=str(path))))
         assert answer.error
         assert words in answer.error.message
         assert path.name in answer.error.message

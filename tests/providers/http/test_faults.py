@@ -11,9 +11,10 @@ import pytest
 
 from agent_magics.core.errors import ContextOverflow
 from agent_magics.core.redact import redact
-from agent_magics.providers.http.faults import error_of, read_fault
+from agent_magics.providers.http.faults import read_fault
+from agent_magics.providers.http.response_errors import error_of
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 CASES = [  # the corpus, and what servers were reported to say since it was made
     case
     for name in ("errors.json", "later_errors.json")

@@ -26,8 +26,7 @@ from agent_magics.core.messages import (
 )
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.adapters import server as reached
-from agent_magics.providers.http.retries import Retry
+from agent_magics.providers.http.retries import RetryPolicy
 from agent_magics.providers.openai_chat.payload import payload_of
 from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from agent_magics.providers.presets import Quirks
@@ -39,6 +38,7 @@ from tests.providers.answers import (
     at,
     gather,
     hello_stream,
+    known_server,
     server,
 )
 from tests.providers.loopback import Exchange, free_port, serving
@@ -389,7 +389,7 @@ def test_nobody_there_is_a_sentence_at_once() -> None:
 def test_what_is_no_answer_is_named(status: int, body: str, content_type: str, words: str) -> None:
     """Pages, empty bodies and foreign JSON give a sentence, and are not asked for again."""
     with serving(lambda exchange: exchange.whole(status, body, content_type)) as local:
-        answer = answer_of(at(local.base_url, retry=Retry(attempts=1)))
+        answer = answer_of(at(local.base_url, retry=RetryPolicy(attempts=1)))
         assert len(local.bodies) == 1
     assert answer.end in {"error", "interrupted"}
     assert answer.error
@@ -422,7 +422,7 @@ def test_overflow_in_the_stream_is_overflow() -> None:
 
 def test_openai_itself_is_the_default_place() -> None:
     """The maker of `openai:`."""
-    provider = reached(
+    provider = known_server(
         "openai", api_key="key", transport=httpx.MockTransport(lambda _: hello_stream())
     )
     assert provider.endpoint.host == "api.openai.com"
@@ -439,7 +439,7 @@ def test_openai_itself_is_not_asked_without_a_key(key: Any) -> None:
         asked.append(request.url.host)
         return hello_stream()
 
-    provider = reached("openai", api_key=key, transport=httpx.MockTransport(answer))
+    provider = known_server("openai", api_key=key, transport=httpx.MockTransport(answer))
     error = answer_of(provider).error
     assert error is not None
     assert str(error) == "openai needs a key: set OPENAI_API_KEY."
@@ -447,6 +447,6 @@ def test_openai_itself_is_not_asked_without_a_key(key: Any) -> None:
     assert asked == []
     transport = httpx.MockTransport(answer)
     for place in ("http://127.0.0.1:9/v1", "https://models.example.org/v1"):
-        other = reached("openai", api_key=key, base_url=place, transport=transport)
+        other = known_server("openai", api_key=key, base_url=place, transport=transport)
         assert answer_of(other).text == "Hello"
     assert asked == ["127.0.0.1", "models.example.org"]

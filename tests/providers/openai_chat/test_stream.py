@@ -14,12 +14,19 @@ import httpx
 import pytest
 
 from agent_magics.core.messages import TokenUsage
-from agent_magics.providers.adapters import server as named
-from agent_magics.providers.http.endpoint import ServerEvent, server_events
+from agent_magics.providers.http.server_sent_events import ServerEvent, server_events
 from benchmarks import reading
-from tests.providers.answers import Gathered, anthropic_server, ask, gather, server, streamed
+from tests.providers.answers import (
+    Gathered,
+    anthropic_server,
+    ask,
+    gather,
+    known_server,
+    server,
+    streamed,
+)
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 CASES = json.loads((DATA / "streams.json").read_text("utf-8"))
 pytestmark = pytest.mark.req("P1")
 
@@ -234,7 +241,7 @@ def test_ollamas_silent_cut_is_told_with_its_remedy(text: str) -> None:
         '"usage":{"prompt_tokens":1024,"completion_tokens":1}}\n\n'
     )
     transport = httpx.MockTransport(lambda _: streamed(body.encode()))
-    provider = named("ollama", transport=transport)
+    provider = known_server("ollama", transport=transport)
     answer = asyncio.run(gather(provider, ask(text)))
     assert answer.done
     (warning,) = answer.done.warnings

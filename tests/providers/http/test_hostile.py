@@ -17,23 +17,26 @@ import httpx
 import pytest
 
 from agent_magics.core.chat import Done
-from agent_magics.providers.adapters import server as reached
-from agent_magics.providers.http.endpoint import MAX_STREAM_BYTES, Endpoint, Timeouts
+from agent_magics.providers.http.clients import Timeouts
+from agent_magics.providers.http.endpoint import Endpoint
 from agent_magics.providers.http.faults import read_fault
+from agent_magics.providers.http.response import MAX_STREAM_BYTES
 from agent_magics.providers.openai_chat.model_info import (
     listed_models,
     loaded_names,
     ollama_model,
     window_in,
 )
-from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.presets import Preset
 from tests.providers.answers import (
+    CHAT_PRESETS,
     Gathered,
     answer_of,
     ask,
     at,
     gather,
     hello_stream,
+    known_server,
     server,
     streamed,
 )
@@ -255,14 +258,14 @@ def test_a_slow_server_that_goes_on_is_waited_for() -> None:
 
 @pytest.mark.req("dec63")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+@pytest.mark.parametrize("preset", CHAT_PRESETS, ids=lambda preset: str(preset.provider))
 def test_a_redirect_is_told_and_never_followed(status: int, preset: Preset) -> None:
     """The other server hears nothing, the key's first characters are told to nobody."""
     key = "sk-redirected-0123456789abcdef"
     with serving() as thief:
         place = f"{thief.base_url}/chat/completions?key={key}"
         with serving(lambda exchange: exchange.whole(status, "", location=place)) as local:
-            provider = reached(preset, base_url=local.base_url, api_key=key)
+            provider = known_server(preset, base_url=local.base_url, api_key=key)
             answer = answer_of(provider)
             assert asyncio.run(provider.models()) == []
         assert thief.seen == []
@@ -273,12 +276,12 @@ def test_a_redirect_is_told_and_never_followed(status: int, preset: Preset) -> N
 
 
 @pytest.mark.req("dec63")
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+@pytest.mark.parametrize("preset", CHAT_PRESETS, ids=lambda preset: str(preset.provider))
 def test_a_key_stays_with_its_host(preset: Preset) -> None:
     """A model at another address is asked without it, in no header."""
     key = "sk-belongs-elsewhere-0123456789"
     with serving() as other:
-        provider = reached(preset, base_url="https://models.invalid/v1", api_key=key)
+        provider = known_server(preset, base_url="https://models.invalid/v1", api_key=key)
         answer = answer_of(provider, ask(model=f"m@{other.base_url}"))
         assert answer.text == "Hello"
         assert all(key not in value for headers in other.seen for value in headers.values())

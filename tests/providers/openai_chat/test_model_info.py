@@ -12,9 +12,13 @@ import pytest
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.ports import Provider
-from agent_magics.providers.adapters import server
-from agent_magics.providers.presets import PRESETS, Preset
-from tests.providers.answers import answer_of, ask
+from agent_magics.providers.presets import Preset
+from tests.providers.answers import (
+    CHAT_PRESETS,
+    answer_of,
+    ask,
+    known_server,
+)
 from tests.providers.loopback import free_port
 
 pytestmark = pytest.mark.req("P7")
@@ -56,7 +60,9 @@ def names(provider: Provider) -> list[str]:
 )
 def test_window_is_read_under_its_many_names(entry: dict[str, Any], window: int | None) -> None:
     """Unknown stays unknown."""
-    provider = server("openai", api_key="k", transport=net({"GET /v1/models": {"data": [entry]}}))
+    provider = known_server(
+        "openai", api_key="k", transport=net({"GET /v1/models": {"data": [entry]}})
+    )
     assert described(provider, "m").context_window == window
 
 
@@ -64,7 +70,7 @@ def test_models_that_cannot_chat_are_left_out() -> None:
     """By type where it is told, by name elsewhere."""
     data = [{"id": n} for n in ("gpt-x", "text-embedding-3", "whisper-1", "omni-moderation")]
     assert names(
-        server("openai", api_key="k", transport=net({"GET /v1/models": {"data": data}}))
+        known_server("openai", api_key="k", transport=net({"GET /v1/models": {"data": data}}))
     ) == ["gpt-x"]
 
 
@@ -74,7 +80,7 @@ def test_ollama_lists_loaded_models_first() -> None:
         "GET /v1/models": {"data": [{"id": "a:1b"}, {"id": "b:2b"}]},
         "GET /api/ps": {"models": [{"name": "b:2b", "context_length": 8192}]},
     }
-    assert names(server("ollama", transport=net(routes))) == ["b:2b", "a:1b"]
+    assert names(known_server("ollama", transport=net(routes))) == ["b:2b", "a:1b"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ def test_ollama_window_is_the_one_in_use(
         "POST /api/show": lambda body: shown if body == {"model": "q"} else None,
         "GET /api/ps": {"models": loaded},
     }
-    info = described(server("ollama", transport=net(routes)), "q")
+    info = described(known_server("ollama", transport=net(routes)), "q")
     assert (info.context_window, info.has_tools, info.has_vision) == (window, False, True)
 
 
@@ -117,11 +123,11 @@ def test_lmstudio_tells_its_own_way() -> None:
         },
         {"id": "nomic", "type": "embeddings", "state": "loaded"},
     ]
-    provider = server("lmstudio", transport=net({"GET /api/v0/models": {"data": data}}))
+    provider = known_server("lmstudio", transport=net({"GET /api/v0/models": {"data": data}}))
     assert names(provider) == ["big", "small"]
     info = described(provider, "big")
     assert (info.context_window, info.has_vision) == (4096, True)
-    older = server("lmstudio", transport=net({"GET /v1/models": {"data": [{"id": "only"}]}}))
+    older = known_server("lmstudio", transport=net({"GET /v1/models": {"data": [{"id": "only"}]}}))
     assert names(older) == ["only"]
 
 
@@ -131,13 +137,13 @@ def test_llamacpp_falls_back_to_props() -> None:
         "GET /v1/models": {"data": [{"id": "m.gguf"}]},
         "GET /props": {"default_generation_settings": {"n_ctx": 12288}},
     }
-    assert described(server("llamacpp", transport=net(routes)), "any").context_window == 12288
+    assert described(known_server("llamacpp", transport=net(routes)), "any").context_window == 12288
 
 
 def test_llamacpp_asks_the_server_for_what_it_names_after_a_file() -> None:
     """A server's list says `/models/q.gguf`, a file of its own machine."""
     listed = {"data": [{"id": "/models/q.gguf", "meta": {"n_ctx": 4096}}]}
-    provider = server(
+    provider = known_server(
         "llamacpp",
         transport=net(
             {
@@ -152,10 +158,10 @@ def test_llamacpp_asks_the_server_for_what_it_names_after_a_file() -> None:
     assert answer_of(provider, ask(model="/models/q.gguf")).text == "Hello"
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: str(preset.provider))
+@pytest.mark.parametrize("preset", CHAT_PRESETS, ids=lambda preset: str(preset.provider))
 def test_silent_server_leaves_facts_unknown(preset: Preset) -> None:
     """Describing never fails; the request will say what is wrong."""
-    provider = server(preset, base_url=f"http://127.0.0.1:{free_port()}/v1")
+    provider = known_server(preset, base_url=f"http://127.0.0.1:{free_port()}/v1")
     assert names(provider) == []
     assert described(provider, "m").context_window is None
 
@@ -163,13 +169,18 @@ def test_silent_server_leaves_facts_unknown(preset: Preset) -> None:
 @pytest.mark.parametrize("document", [None, [], "x", {"data": None}, {"data": [1, {"id": 2}]}])
 def test_senseless_lists_are_empty(document: Any) -> None:
     """Another program may listen on that port."""
-    assert names(server("openai", api_key="k", transport=net({"GET /v1/models": document}))) == []
+    assert (
+        names(known_server("openai", api_key="k", transport=net({"GET /v1/models": document})))
+        == []
+    )
 
 
 def test_model_with_an_address_keeps_its_name() -> None:
     """The spec that people wrote is the one that is shown."""
     routes = {"GET /v1/models": {"data": [{"id": "m", "max_model_len": 2048}]}}
-    info = described(server("openai", api_key="k", transport=net(routes)), "m@http://box.test/v1")
+    info = described(
+        known_server("openai", api_key="k", transport=net(routes)), "m@http://box.test/v1"
+    )
     assert (info.spec, info.context_window) == ("openai:m@http://box.test/v1", 2048)
 
 
@@ -210,7 +221,7 @@ def test_servers_tell_whether_a_model_sees(
     provider: str, routes: dict[str, Any], *, sees: bool | None
 ) -> None:
     """Each in its own words; nothing is guessed."""
-    made = server(provider, api_key="k", transport=net(routes))
+    made = known_server(provider, api_key="k", transport=net(routes))
     assert described(made, "m").has_vision is sees
 
 
@@ -218,7 +229,7 @@ def test_litellm_tells_of_the_models_behind_it() -> None:
     """Its groups have windows; a model that isn't among them is looked up in its list."""
     groups = {"data": [{"model_group": "a", "max_input_tokens": 9000.0}, {"model_group": "b"}, 1]}
     routes = {"GET /model_group/info": groups, "GET /v1/models": {"data": [{"id": "c"}]}}
-    provider = server("litellm", transport=net(routes))
+    provider = known_server("litellm", transport=net(routes))
     windows = {model: described(provider, model).context_window for model in "abc"}
     assert windows == {"a": 9000, "b": None, "c": None}
 
@@ -227,7 +238,7 @@ def test_gemini_lists_its_models_without_their_folder() -> None:
     """`models/gemini-x` is asked as `gemini-x`; what can't chat is left out."""
     data = [{"id": "models/gemini-x"}, {"id": "models/text-embedding-004"}]
     routes = {"GET /v1beta/openai/models": {"data": data}}
-    assert names(server("gemini", api_key="k", transport=net(routes))) == ["gemini-x"]
+    assert names(known_server("gemini", api_key="k", transport=net(routes))) == ["gemini-x"]
 
 
 def test_mistral_and_openrouter_tell_what_a_model_can() -> None:
@@ -238,7 +249,7 @@ def test_mistral_and_openrouter_tell_what_a_model_can() -> None:
         {"id": "free", "supported_parameters": ["temperature"]},
         {"id": "tools", "supported_parameters": ["tools"]},
     ]
-    provider = server("vllm", transport=net({"GET /v1/models": {"data": entries}}))
+    provider = known_server("vllm", transport=net({"GET /v1/models": {"data": entries}}))
     assert {info.name: info.has_tools for info in asyncio.run(provider.models())} == {
         "chat": False,
         "free": False,
