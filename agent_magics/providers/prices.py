@@ -10,7 +10,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from agent_magics.core.messages import TokenUsage
-from agent_magics.providers.embedded.weights import EMBEDDED
+from agent_magics.providers.presets import EMBEDDED
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo

