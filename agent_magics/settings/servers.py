@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -140,7 +139,9 @@ def embedded_is_ready() -> bool:
 
 def has_runtime() -> bool:
     """Whether the runtime of the embedded model is installed."""
-    return importlib.util.find_spec("xllamacpp") is not None
+    from agent_magics.providers.embedded import weights  # noqa: PLC0415 - not at load
+
+    return weights.has_runtime()
 
 
 def _hosted_line(known: Preset, environ: Environ) -> Reachable:

@@ -70,6 +70,7 @@ def payload_of(
         body["system"] = [{"type": "text", "text": system}]
     body.update(_thinking(request, made, body["max_tokens"], messages))
     temperature = request.params.temperature
+    # With thinking the server takes no temperature but 1.
     if temperature is not None and "no_temperature" not in made and "thinking" not in body:
         body["temperature"] = temperature
     _mark(body)
@@ -98,6 +99,7 @@ def _alternating(messages: Sequence[Message], provider: str, model: str) -> list
     if not turns or turns[0]["role"] == "assistant":
         turns.insert(0, {"role": "user", "content": [_text(LEFT_OUT if turns else EMPTY)]})
     for turn in turns:
+        # The server refuses a turn whose results stand behind other words.
         if turn["role"] == "user":
             turn["content"].sort(key=lambda block: block["type"] != "tool_result")
     return turns

@@ -121,6 +121,7 @@ class Anthropic(HTTPProvider):
     def _adjust(self, request: ChatRequest, error: ProviderError, known_as: str) -> bool:
         del known_as
         most, name = most_output(error), request.model
+        # What somebody asked for isn't made less in silence.
         if most is not None:
             was = self._max_tokens.get(name, DEFAULT_MAX_TOKENS)
             self._max_tokens[name] = most
@@ -156,6 +157,7 @@ class Anthropic(HTTPProvider):
         if not is_token_count(window):
             window = listed or (LEAST_WINDOW if is_known else None)
         most = told.get("max_tokens")
+        # The answer's reservation counts against the window: half of it is the prompt's.
         if is_token_count(most):
             half = max(1, (window or LEAST_WINDOW) // 2)
             self._max_tokens[name] = min(most, MOST_OUTPUT_BY_DEFAULT, half)

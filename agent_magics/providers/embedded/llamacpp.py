@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,14 +23,13 @@ class LlamaCpp(OpenAICompatible):
     """A llama.cpp server; `llamacpp:/path/model.gguf` serves that file itself.
 
     Servers name their models after files, often on other machines: what isn't a file here and is
-    in the server's list is asked of the server. A file's window is `n_ctx` tokens: what it was
-    trained for may be more than memory holds. `settings` are those of `OpenAICompatible`.
+    in the server's list is asked of the server. A file's window is `FILE_TOKENS`: what it was
+    trained for may be more than memory holds.
     """
 
-    def __init__(self, provider_id: str, *, n_ctx: int = FILE_TOKENS, **settings: Any) -> None:
-        super().__init__(provider_id, **settings)
-        self._n_ctx = n_ctx
-        self._files: dict[str, EmbeddedProvider] = {}
+    @cached_property
+    def _files(self) -> dict[str, EmbeddedProvider]:
+        return {}
 
     async def describe(self, model: str) -> ModelInfo:
         """Return a file's window, or the one that the server's list or `/props` tells."""
@@ -76,7 +75,7 @@ class LlamaCpp(OpenAICompatible):
                 Path(model).expanduser(),
                 provider_id=self.provider_id,
                 model_name=model,
-                n_ctx=self._n_ctx,
+                n_ctx=FILE_TOKENS,
                 has_tools=True,
                 is_demo=False,
             )

@@ -12,12 +12,13 @@ import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo, Retrying
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.embedded.server_process import IDLE_S, EmbeddedServer, has_runtime
+from agent_magics.providers.embedded.server_process import IDLE_S, EmbeddedServer
 from agent_magics.providers.embedded.weights import (
     MODEL_NAME,
     PULL_HINT,
     TRAINED_TOKENS,
     find_weights,
+    has_runtime,
 )
 from agent_magics.providers.http.clients import Timeouts
 from agent_magics.providers.openai_chat.provider import OpenAICompatible
@@ -100,6 +101,7 @@ class EmbeddedProvider:
                             has_begun = has_begun or not isinstance(event, Retrying)
                             yield event
             except ProviderError:
+                # A process that the system has ended, for its memory say, is worth one more start.
                 if has_begun or is_second or server.is_alive():
                     raise
                 is_second = True
@@ -108,7 +110,7 @@ class EmbeddedProvider:
 
     async def aclose(self) -> None:
         """End the server; one that is starting ends as soon as it has."""
-        self._closings += 1
+        self._closings += 1  # before anything is awaited: a start that runs looks at it
         client, self._client = self._client, None
         server, self._server = self._server, None
         if client is not None:

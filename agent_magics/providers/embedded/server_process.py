@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import secrets
@@ -14,7 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_magics.core.errors import ProviderError
-from agent_magics.providers.embedded.weights import PULL_HINT
+from agent_magics.providers.embedded.server_script import ServerOptions
+from agent_magics.providers.embedded.weights import PULL_HINT, has_runtime
 
 IDLE_S = 15 * 60.0
 START_S = 120.0
@@ -34,7 +34,7 @@ class EmbeddedServer:
     def __init__(self, weights: Path, *, n_ctx: int, idle_s: float = IDLE_S) -> None:
         _check(weights)
         self.token = secrets.token_urlsafe(24)
-        self.owner = os.getpid()
+        self.owner = os.getpid()  # a forked child has this object, but not the process
         self.process = _launched()
         self.port = self._begin(
             {
@@ -77,8 +77,9 @@ class EmbeddedServer:
             self.process.kill()
             self.process.wait()
 
-    def _begin(self, settings: dict[str, object]) -> int:
-        self._tell(json.dumps(settings).encode() + b"\n")
+    def _begin(self, options: ServerOptions) -> int:
+        self._tell(json.dumps(options).encode() + b"\n")
+        # Reading a pipe has no time limit of its own; a killed process ends it.
         too_long = threading.Timer(START_S, self.process.kill)
         too_long.start()
         try:
@@ -91,7 +92,7 @@ class EmbeddedServer:
         self.stop()
         why = answer.get("error") or f"it ended with code {self.process.returncode}"
         raise ProviderError(
-            f"The server of the embedded model can't start: {why} ({settings['weights']})."
+            f"The server of the embedded model can't start: {why} ({options['weights']})."
         )
 
     def _tell(self, line: bytes) -> None:
@@ -99,11 +100,6 @@ class EmbeddedServer:
             with suppress(OSError):  # it has ended; the request will say so
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
-
-
-def has_runtime() -> bool:
-    """Whether the llama.cpp runtime is installed, without loading it."""
-    return importlib.util.find_spec("xllamacpp") is not None
 
 
 def _check(weights: Path) -> None:

@@ -18,10 +18,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, TypedDict
 
 CHECK_S = 1.0
 BATCH_TOKENS = 128
+
+
+class ServerOptions(TypedDict):
+    """The line of JSON on stdin: a file, its window in tokens, a key, who asks, when to end."""
+
+    weights: str
+    n_ctx: int
+    token: str
+    owner: int
+    idle_s: float
+
+
+class RunningServer(Protocol):
+    """What is used of xllamacpp's server; `listening_address` is an URL with its port."""
+
+    listening_address: str
 
 
 class Activity:
@@ -47,15 +63,15 @@ class Activity:
         return 0.0 if self._running else time.monotonic() - self._since
 
 
-def serve(settings: dict[str, Any]) -> Any:
+def serve(options: ServerOptions) -> RunningServer:
     """Load the weights and serve them on a free port of the loopback interface."""
     import xllamacpp  # noqa: PLC0415 - loading it takes as long as the rest of the start
 
     params = xllamacpp.CommonParams()
-    params.model.path = settings["weights"]
-    params.n_ctx = settings["n_ctx"]
+    params.model.path = options["weights"]
+    params.n_ctx = options["n_ctx"]
     params.port = 0
-    params.api_keys = [settings["token"]]
+    params.api_keys = [options["token"]]
     # With as many threads as cores any other process slows it down 20 to 50 times.
     threads = max(1, (os.cpu_count() or 2) // 2)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
@@ -65,7 +81,8 @@ def serve(settings: dict[str, Any]) -> Any:
     params.cache_ram_mib = 0
     params.verbosity = 0
     params.ui = False
-    return xllamacpp.Server(params)
+    server: RunningServer = xllamacpp.Server(params)
+    return server
 
 
 def owner_watch(owner: int) -> Callable[[], bool]:
@@ -86,16 +103,16 @@ def owner_watch(owner: int) -> Callable[[], bool]:
 
 def main() -> None:
     """Serve until one of the reasons to end comes."""
-    settings = json.loads(sys.stdin.buffer.readline() or b"{}")
-    if not settings:
+    options: ServerOptions = json.loads(sys.stdin.buffer.readline() or b"{}")
+    if not options:
         return
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever the runtime prints is no answer to the owner
     activity = Activity()
     threading.Thread(target=activity.follow, daemon=True).start()
     try:
-        is_owned = owner_watch(settings["owner"])
-        server = serve(settings)
+        is_owned = owner_watch(options["owner"])
+        server = serve(options)
     except (ImportError, OSError, RuntimeError) as error:
         answers.write(json.dumps({"error": str(error)}) + "\n")
         answers.close()
@@ -104,7 +121,7 @@ def main() -> None:
     answers.write(json.dumps({"port": port}) + "\n")
     answers.close()
     activity.begin()
-    while is_owned() and activity.idle_s() < settings["idle_s"]:
+    while is_owned() and activity.idle_s() < options["idle_s"]:
         time.sleep(CHECK_S)
     os._exit(0)  # the runtime's threads need not be waited for
 

@@ -58,6 +58,11 @@ def find_weights(folder: Path | None = None) -> Path | None:
         return None
 
 
+def has_runtime() -> bool:
+    """Whether the llama.cpp runtime is installed, without loading it."""
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
 def pull(progress: Progress | None = None, *, folder: Path | None = None) -> Path:
     """Fetch the weights unless they are here; return their path.
 

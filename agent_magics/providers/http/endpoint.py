@@ -67,6 +67,7 @@ class Endpoint:
     @property
     def api_key(self) -> str | None:
         """The key, looked up at its first use."""
+        # Not found is asked again: a key may be set in a cell after the first request failed.
         if callable(self._key):
             found = self._key()
             self._key = found or self._key
@@ -195,6 +196,7 @@ class Endpoint:
 
     def _url(self, path: str, *, from_root: bool) -> httpx.URL:
         base = self.base_url.path.rstrip("/")
+        # Servers of one's own tell facts of their models beside the API that has a version.
         if from_root:
             base = re.sub(r"/v\d+$", "", base)
         return self.base_url.copy_with(path=f"{base}/{path.lstrip('/')}")
@@ -202,6 +204,7 @@ class Endpoint:
 
 def _encoded(body: JSONObject) -> bytes:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Half a surrogate pair can't be sent, and isn't worth the request.
     return text.encode("utf-8", "replace")
 
 

@@ -96,6 +96,7 @@ def _fields_of(fields: JSONObject, depth: int) -> Iterator[tuple[str, object]]:
 
 
 def _json_inside(text: str) -> object:
+    # As Python prints a dict or an escaped string of it: proxies do.
     start = text.find("{")
     if start < 0:
         return None

@@ -125,6 +125,7 @@ class Fault(Value):
 def read_fault(status: int, body: bytes | str | JSONObject | list[object]) -> Fault:
     """Judge an error response, or an error object that came in a stream (status 200)."""
     said = read_error_body(body)
+    # In a stream the status was 200 long before the error; its code may be one.
     if status < FIRST_ERROR:
         status = _status_in(said) or status
     kind = _kind(status, said)

@@ -1,14 +1,14 @@
 """What all providers over HTTP do: find the server, send, try again, and read the answer.
 
 A request goes through `chat` (which server), `answers` (again and again), `_attempt` (once) and
-`_streamed` (event by event).
+`answer_reader.read_answer` (event by event).
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -18,13 +18,12 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.messages import TokenUsage
 from agent_magics.providers.http.addresses import split_address
+from agent_magics.providers.http.answer_reader import read_answer
 from agent_magics.providers.http.assembly import StreamAssembler
 from agent_magics.providers.http.endpoint import Endpoint, Key, KeyFor
-from agent_magics.providers.http.json_values import JSONObject, parse_json
-from agent_magics.providers.http.response import StreamedResponse
+from agent_magics.providers.http.json_values import JSONObject
 from agent_magics.providers.http.response_errors import FIRST_NOT_OK, ResponseErrors
 from agent_magics.providers.http.retries import RetryPolicy, with_retries
-from agent_magics.providers.http.server_sent_events import ServerEvent
 
 LISTING_S = 5.0
 
@@ -138,6 +137,7 @@ class HTTPProvider(ABC):
     def _server_at(self, url: str | None) -> HTTPProvider:
         if url is None:
             return self
+        # Kept: what a server refused is learnt once, and connections to it are used again.
         if url not in self._elsewhere:
             key, key_name = self.endpoint.key_at(url, self._key_for, self._key_name)
             self._elsewhere[url] = self._at(url, key, key_name)
@@ -156,58 +156,16 @@ class HTTPProvider(ABC):
     ) -> AsyncGenerator[ChatEvent, None]:
         self._check_key()
         body = self._body(request, known_as)
-        async with self.endpoint.open("POST", self._path(request), body=body) as response:
+        path, errors = self._path(request), self._errors
+        async with self.endpoint.open("POST", path, body=body) as response:
             if response.status >= FIRST_NOT_OK:
-                raise await self._errors.of(response)
-            match await response.kind():
-                case "events":
-                    pieces = self._streamed(response, assembler)
-                case "json":
-                    pieces = self._whole(response, assembler)
-                case "page" | "empty":
-                    raise await self._errors.of(response)
-            async with aclosing(pieces) as events:
+                raise await errors.of(response)
+            between_s = self.endpoint.timeouts.between_tokens_s
+            answer = read_answer(response, assembler, errors, between_tokens_s=between_s)
+            async with aclosing(answer) as events:
                 async for event in events:
                     yield event
                 if warning := self._warning(request, assembler.usage):
                     assembler.warn(warning)
                 for event in assembler.end():
                     yield event
-
-    async def _streamed(
-        self, response: StreamedResponse, assembler: StreamAssembler
-    ) -> AsyncGenerator[ChatEvent, None]:
-        async with aclosing(response.events()) as events:
-            async for event in events:
-                for piece in self._fed(event, assembler):
-                    yield piece
-                if assembler.is_finished:
-                    break
-                if assembler.has_begun:
-                    response.silence_s = self.endpoint.timeouts.between_tokens_s
-            await response.drain()
-
-    def _fed(self, event: ServerEvent, assembler: StreamAssembler) -> Iterator[ChatEvent]:
-        """Feed one event of a stream to the answer; raise the error that it is instead."""
-        if event.data.strip() == assembler.end_mark:
-            assembler.finish()
-            return
-        said = parse_json(event.data)
-        if event.name == "error" or assembler.is_error(said):
-            raise self._errors.of_body(200, event.data)
-        if isinstance(said, dict):
-            yield from assembler.feed(said)
-        else:
-            assembler.warn(f"{self.provider_id} sent something that is no answer; it was left out.")
-
-    async def _whole(
-        self, response: StreamedResponse, assembler: StreamAssembler
-    ) -> AsyncGenerator[ChatEvent, None]:
-        body = await response.read()
-        document = parse_json(body)
-        if not isinstance(document, dict) or not isinstance(
-            document.get(assembler.whole_field), list
-        ):
-            raise self._errors.of_body(response.status, body)
-        for event in assembler.feed_whole(document):
-            yield event

@@ -126,6 +126,7 @@ class StreamedResponse:
             raise self._errors.silent(self.silence_s) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise self._errors.of(error) from error
+        # Of what was unpacked: a small body may hide a large one.
         self._read_bytes += len(chunk or b"")
         if self._read_bytes > MAX_STREAM_BYTES:
             raise self._errors.endless(MAX_STREAM_BYTES)

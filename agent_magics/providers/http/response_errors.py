@@ -24,6 +24,11 @@ class ResponseErrors:
         self._endpoint = endpoint
         self._key_name = key_name
 
+    @property
+    def server(self) -> str:
+        """What messages call the server."""
+        return self._endpoint.name
+
     async def of(self, response: StreamedResponse) -> ProviderError:
         """Return what a response that is no stream means."""
         name = self._endpoint.name
@@ -38,6 +43,7 @@ class ResponseErrors:
 
     def of_body(self, status: int, body: bytes | str | JSONObject | list[object]) -> ProviderError:
         """Judge an error body, or an error that came in a stream (status 200)."""
+        # Redacted before it is cut: half a key isn't recognised any more.
         fault = read_fault(status, body)
         return error_of(
             msgspec.structs.replace(fault, message=self._endpoint.redacted(fault.message)),

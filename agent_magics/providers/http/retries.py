@@ -44,6 +44,7 @@ class RetryPolicy(Value):
         """
         if not error.retryable or attempt >= self.attempts:
             return None
+        # Longer than that and a person has something better to do: they are told instead.
         asked = error.retry_after_s
         if asked is not None:
             return asked if asked <= self.longest_asked_s else None
@@ -60,7 +61,7 @@ async def with_retries(
 ) -> AsyncGenerator[ChatEvent, None]:
     """Stream one answer; before its first token a request that failed may be sent again.
 
-    After it the request isn't: what was said would be said twice. `adjust` changes in the request
+    `adjust` changes in the request
     what the server refused and returns whether it did; such an attempt isn't counted.
     """
     number = 1
@@ -71,6 +72,7 @@ async def with_retries(
                 async for event in events:
                     yield event
         except ProviderError as error:
+            # Once something was said, sending again would say it twice.
             if assembler.has_begun:
                 interruption = _interruption(error)
                 interruption.usage = assembler.usage

@@ -77,6 +77,7 @@ def read_token_limits(body: ErrorBody) -> TokenLimits:
     text = body.text
     window = body.numbers.get("n_ctx") or _first(_WINDOW, text)
     used = body.numbers.get("n_prompt_tokens") or _first(_USED, text)
+    # A smaller one is another number of the sentence; a wrong window would ruin all that follows.
     window = window if window and window >= SMALLEST_TRUSTED_WINDOW else None
     prompt = used if used is not None else _first((_LEAST,), text)
     has_output = _first(_OUTPUT, text) is not None

@@ -36,6 +36,7 @@ def parse_arguments(text: str, depth: int = 0) -> JSONObject | None:
     if not text.strip():
         return {}
     try:
+        # Models write line ends into strings as they are.
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None

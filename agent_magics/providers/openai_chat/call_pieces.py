@@ -26,6 +26,7 @@ class PartialCall:
             self.name = name
         if isinstance(piece.get("extra_content"), dict):
             self.extra = piece["extra_content"]
+        # A few servers give an object, all others text in pieces.
         match function.get("arguments"):
             case dict() as whole:
                 self._whole = whole
@@ -56,12 +57,15 @@ class PartialCalls:
         self._by_id: dict[str, PartialCall] = {}
 
     def all(self) -> list[PartialCall]:
+        """Return the calls in the order in which they began."""
         return self._calls
 
     def add(self, piece: JSONObject) -> None:
+        """Take a piece of one of the calls."""
         index = piece.get("index")
         index = index if isinstance(index, int) else None
         server_id = string_at(piece, "id")
+        # Some servers leave indexes out, some give all calls of an answer the same one.
         call = self._open_at(index)
         if call is None or _begins_another(call, server_id, piece):
             call = self._by_id.get(server_id) if index is None else None

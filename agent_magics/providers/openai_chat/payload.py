@@ -130,7 +130,7 @@ def _assistant(message: Assistant, field: str, author: Author, ids: _CallIds) ->
         thought = None
     if message.calls:
         said["tool_calls"] = [_call(call, ids) for call in message.calls]
-        said["content"] = said["content"] or None
+        said["content"] = said["content"] or None  # beside calls some refuse an empty text
         _sign(said["tool_calls"], thought)
     if field and thought is not None:
         said.update(_thought(field, thought))

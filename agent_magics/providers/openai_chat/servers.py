@@ -41,7 +41,7 @@ class Ollama(OpenAICompatible):
 
     async def describe(self, model: str) -> ModelInfo:
         """Ask for the window that the model really has, and what it can do."""
-        if "@http" in model:
+        if "@http" in model:  # another server, which may be no Ollama
             return await super().describe(model)
         get = self.endpoint.get_json
         try:

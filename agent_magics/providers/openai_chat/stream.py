@@ -61,6 +61,7 @@ class CompletionAssembler(StreamAssembler):
         """Take one chunk of a stream."""
         self._usage = usage_in(chunk, self._usage)
         for choice in objects_in(chunk.get("choices")):
+            # One answer was asked for; other choices are not it.
             if choice.get("index") in (None, 0):
                 yield from self._take(choice)
 
@@ -83,6 +84,7 @@ class CompletionAssembler(StreamAssembler):
             yield call.ready(self._new_id())
 
     def _take(self, choice: JSONObject) -> Iterator[ChatEvent]:
+        # Whole answers say "message", and so do a few servers' streams.
         said = choice.get("delta") or choice.get("message")
         if isinstance(said, dict):
             yield from self._given(ReasoningDelta, self._reasoning.add(_reasoning_in(said)))

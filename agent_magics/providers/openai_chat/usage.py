@@ -13,6 +13,7 @@ def usage_in(chunk: JSONObject, before: TokenUsage | None) -> TokenUsage | None:
     """
     usage = chunk.get("usage")
     if not isinstance(usage, dict):
+        # Groq puts them into a field of its own.
         groq = chunk.get("x_groq")
         usage = groq.get("usage") if isinstance(groq, dict) else None
     if not isinstance(usage, dict):

@@ -7,14 +7,13 @@ one holds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.errors import InputValidation
-from agent_magics.core.text import clean_value
+from agent_magics.providers.recorded.cassette_file import CassetteFile
 from agent_magics.providers.recorded.recorded_answer import RecordedAnswer, RecordedModel
 from agent_magics.providers.recorded.request_keys import spec_of
 
@@ -31,16 +30,22 @@ class Cassette:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.skipped = 0
+        self._file = CassetteFile(path)
         self._answers: defaultdict[str, dict[int, RecordedAnswer]] = defaultdict(dict)
         self._models: dict[str, ModelInfo] = {}
         self._claimed: defaultdict[str, int] = defaultdict(int)
-        self._stamp = _stamp(path)
         self._load()
 
     def __len__(self) -> int:
         return sum(map(len, self._answers.values()))
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def skipped(self) -> int:
+        return self._file.skipped
 
     @property
     def is_empty(self) -> bool:
@@ -98,7 +103,7 @@ class Cassette:
         is_new = recorded.place not in answers
         answers[recorded.place] = recorded
         if is_new:
-            self._append(recorded)
+            self._file.append(recorded)
         else:
             self._write_whole()
 
@@ -110,7 +115,7 @@ class Cassette:
             is_new = name not in self._models
             self._models[name] = info
             if is_new:
-                self._append(RecordedModel(info=info))
+                self._file.append(RecordedModel(info=info))
             else:
                 self._write_whole()
 
@@ -119,74 +124,19 @@ class Cassette:
             yield from by_place.values()
 
     def _keep_up(self) -> None:
-        stamp = _stamp(self.path)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self.skipped = 0
-            self._answers.clear()
-            self._models.clear()
+        if self._file.has_changed():
             self._load()
 
     def _load(self) -> None:
-        try:
-            lines = self.path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise InputValidation(
-                f'The recording "{self.path.name}" can\'t be read: {error.strerror or error}.'
-            ) from error
-        for line in filter(None, (line.strip() for line in lines)):
-            try:
-                read = msgspec.json.decode(line, type=RecordedAnswer | RecordedModel)
-            except msgspec.MsgspecError:
-                self.skipped += 1
-                continue
-            match read:
+        self._answers.clear()
+        self._models.clear()
+        for line in self._file.read():
+            match line:
                 case RecordedAnswer():
-                    self._answers[read.key][read.place] = read
+                    self._answers[line.key][line.place] = line
                 case RecordedModel(info=info):
                     self._models[info.spec] = info
 
-    def _append(self, line: RecordedAnswer | RecordedModel) -> None:
-        self._written(lambda: self._add(_line(line)))
-
-    def _add(self, line: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            file.write(line)
-
     def _write_whole(self) -> None:
-        """Write the file anew; whoever reads meanwhile sees the old or the new one."""
-        lines: list[RecordedAnswer | RecordedModel] = [
-            RecordedModel(info=info) for info in self._models.values()
-        ]
-        lines += [recorded for answers in self._answers.values() for recorded in answers.values()]
-        self._written(lambda: self._replace(b"".join(map(_line, lines))))
-
-    def _replace(self, content: bytes) -> None:
-        beside = self.path.with_name(f".{self.path.name}.new")
-        beside.write_bytes(content)
-        beside.replace(self.path)
-
-    def _written(self, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except OSError as error:
-            raise InputValidation(
-                f'The recording "{self.path.name}" can\'t be written: {error.strerror or error}.'
-            ) from error
-        self._stamp = _stamp(self.path)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Identify the state of a file; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _line(what: RecordedAnswer | RecordedModel) -> bytes:
-    return msgspec.json.encode(clean_value(what)) + b"\n"
+        models = (RecordedModel(info=info) for info in self._models.values())
+        self._file.replace((*models, *self._all()))

@@ -171,6 +171,7 @@ class RecordedProvider:
             async with closing(self._provider.chat(request)) as events:
                 async for event in events:
                     heard.append(event)
+                    # Before it is handed on: who has heard `Done` may stop listening.
                     if isinstance(event, Done):
                         fault = keep()
                         warnings = (*event.warnings, fault) if fault else event.warnings

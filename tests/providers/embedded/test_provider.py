@@ -275,7 +275,7 @@ def test_closing_while_it_starts_leaves_no_server(weights: Path, started_s: floa
 OWNER = """
 import asyncio, multiprocessing, sys, time
 from pathlib import Path
-from agent_magics.providers.embedded.provider import EmbeddedServer
+from agent_magics.providers.embedded.server_process import EmbeddedServer
 from multiprocessing import get_context
 
 if __name__ == "__main__":
