@@ -47,7 +47,8 @@ class Preset(Value):
     never chosen only because it answers. `default_model` is what a key alone means, "" where
     somebody has to say; `is_default_elsewhere`: also of a server in the provider's place.
     `is_own_by_host`: an address is the provider's own whatever its path. `has_list`: it lists
-    models that can be asked. `quirks` None: its protocol has none.
+    models that can be asked. `priced_as` is its id in `genai-prices`, "" where its prices aren't
+    listed. `quirks` None: its protocol has none.
     """
 
     provider: str
@@ -63,6 +64,7 @@ class Preset(Value):
     is_default_elsewhere: bool = False
     is_own_by_host: bool = False
     has_list: bool = True
+    priced_as: str = ""
     quirks: Quirks | None = Quirks()
 
     @property
@@ -95,6 +97,7 @@ PRESETS = (
         keys=("OPENAI_API_KEY",),
         needs_key=True,
         default_model="gpt-5-mini",
+        priced_as="openai",
     ),
     Preset(
         provider="anthropic",
@@ -106,6 +109,7 @@ PRESETS = (
         default_model="claude-sonnet-5-5",
         is_default_elsewhere=True,  # gateways in its place know its models by their names
         is_own_by_host=True,  # its own tools write the address without its version
+        priced_as="anthropic",
         quirks=None,
     ),
     Preset(
@@ -116,6 +120,7 @@ PRESETS = (
         key_header="api-key",
         needs_key=True,
         has_list=False,
+        priced_as="azure",
     ),
     Preset(
         provider="openrouter",
@@ -124,6 +129,7 @@ PRESETS = (
         keys=("OPENROUTER_API_KEY",),
         needs_key=True,
         default_model="openrouter/auto",
+        priced_as="openrouter",
         quirks=Quirks(reasoning="reasoning_details"),
     ),
     Preset(
@@ -133,6 +139,7 @@ PRESETS = (
         keys=("GROQ_API_KEY",),
         needs_key=True,
         default_model="openai/gpt-oss-120b",
+        priced_as="groq",
         quirks=Quirks(limit="max_completion_tokens"),
     ),
     Preset(
@@ -142,6 +149,7 @@ PRESETS = (
         keys=("DEEPSEEK_API_KEY",),
         needs_key=True,
         default_model="deepseek-chat",
+        priced_as="deepseek",
         quirks=Quirks(reasoning="reasoning_content"),
     ),
     Preset(
@@ -151,6 +159,7 @@ PRESETS = (
         keys=("MISTRAL_API_KEY",),
         needs_key=True,
         default_model="mistral-small-latest",
+        priced_as="mistral",
         quirks=Quirks(stream_options=False, assistant_after_tool=True),
     ),
     Preset(
@@ -160,6 +169,7 @@ PRESETS = (
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         needs_key=True,
         default_model="gemini-flash-latest",
+        priced_as="google",
     ),
     Preset(
         provider="litellm",
@@ -205,9 +215,17 @@ PRESETS = (
 )
 
 
+_BY_ID = {each.provider: each for each in PRESETS}
+
+
 def preset(provider: str) -> Preset:
-    """Return the preset of a provider's id."""
-    return next(each for each in PRESETS if each.provider == provider)
+    """Return the preset of a provider's id; `KeyError` where there is none."""
+    return _BY_ID[provider]
+
+
+def find_preset(provider: str) -> Preset | None:
+    """Return the preset of a provider's id; None where there is none."""
+    return _BY_ID.get(provider)
 
 
 def changed_quirks(quirks: Quirks, text: str, variable: str) -> Quirks:

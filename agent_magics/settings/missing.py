@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from agent_magics.core.redact import shown_address
-from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.presets import Preset, find_preset
 from agent_magics.settings.choice import EMBEDDED_SPEC
 from agent_magics.settings.keys import Keys
 from agent_magics.settings.servers import (
@@ -35,7 +35,7 @@ def missing_key(spec: str, environ: Environ) -> str | None:
     provider, _, name = spec.partition(":")
     if "@http" in name:
         return None
-    known = _preset(provider)
+    known = find_preset(provider)
     if known is None or not known.needs_key:
         return None
     if not known.base_url and address_of(known, environ) is None:
@@ -54,17 +54,13 @@ async def missing_for(spec: str, environ: Environ) -> str | None:
     provider, _, name = spec.partition(":")
     if spec == EMBEDDED_SPEC and not embedded_is_ready():
         return NO_WEIGHTS if has_runtime() else NO_RUNTIME
-    known = _preset(provider)
+    known = find_preset(provider)
     if known is None or known.needs_key or "@http" in name or name.lower().endswith(".gguf"):
         return missing_key(spec, environ)
     if (await reach(provider_of(known, environ))).is_ready:
         return None
     place = urlsplit(address_of(known, environ) or known.base_url).netloc.rpartition("@")[2]
     return f"Nothing answers at {shown_address(place)}: start {provider}. {OTHERS}"
-
-
-def _preset(provider: str) -> Preset | None:
-    return next((each for each in PRESETS if each.provider == provider), None)
 
 
 def _no_key(provider: str, variable: str) -> str:

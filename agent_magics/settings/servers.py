@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
-from agent_magics.providers.presets import PRESETS, Preset, Quirks, changed_quirks
+from agent_magics.providers.presets import EMBEDDED, PRESETS, Preset, Quirks, changed_quirks
 from agent_magics.settings.keys import Keys
 from agent_magics.settings.values import Environ, Settings, said_in
 
@@ -22,7 +22,7 @@ LOCAL_IDS = tuple(each.provider for each in LOCAL)
 PROVIDER_IDS = (
     *(each.provider for each in HOSTED),
     *LOCAL_IDS,
-    "embedded",
+    EMBEDDED,
     "scripted",
 )
 PROBE_S = 2.0
@@ -163,7 +163,7 @@ def _embedded_line() -> Reachable:
         note = 'not here: run "%agent model pull" (93 MB)'
     else:
         note = 'not installed: pip install "agent-magics[local]"'
-    return Reachable(provider="embedded", is_ready=embedded_is_ready(), note=note)
+    return Reachable(provider=EMBEDDED, is_ready=embedded_is_ready(), note=note)
 
 
 def _quirks(known: Preset, environ: Environ) -> Quirks | None:
