@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # heavy: they come with the first use
 GREETING_HELP = "%agent? for help"
 _ENGINE = (
     "agent_magics.ledger.store",
-    "agent_magics.providers.openai",
+    "agent_magics.providers.openai_chat.provider",
     "agent_magics.session.agent",
     "agent_magics.session.builder",
 )
