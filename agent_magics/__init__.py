@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
     from agent_magics.notebook.views.token_budget import TokenBudget
     from agent_magics.providers.anthropic import Anthropic
-    from agent_magics.providers.embedded import EmbeddedProvider
-    from agent_magics.providers.openai import OpenAICompatible
+    from agent_magics.providers.embedded.provider import EmbeddedProvider
+    from agent_magics.providers.openai_chat.provider import OpenAICompatible
     from agent_magics.providers.scripted import ScriptedProvider
     from agent_magics.session.agent import Agent
     from agent_magics.session.builder import AgentBuilder
@@ -134,9 +134,9 @@ _HOMES = {
     "agent_magics.notebook.views.ledger.ledger_view": ("LedgerExplorer",),
     "agent_magics.notebook.views.slots.slot_tabs": ("SlotTabs",),
     "agent_magics.notebook.views.token_budget": ("TokenBudget",),
-    "agent_magics.providers.embedded": ("EmbeddedProvider",),
+    "agent_magics.providers.embedded.provider": ("EmbeddedProvider",),
     "agent_magics.providers.anthropic": ("Anthropic",),
-    "agent_magics.providers.openai": ("OpenAICompatible",),
+    "agent_magics.providers.openai_chat.provider": ("OpenAICompatible",),
     "agent_magics.providers.scripted": ("ScriptedProvider",),
     "agent_magics.session.agent": ("Agent",),
     "agent_magics.session.builder": ("AgentBuilder",),

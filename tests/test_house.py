@@ -15,7 +15,7 @@ from agent_magics.core import errors
 
 LONGEST_MODULE = 500
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("*.py", "*.js", "*.ts")
+SOURCES = ("*.py", "*.js", "*.ts", ":!agent_magics/static")  # what is built is no source
 DOWNLOADS = re.compile(r"resolved\W+https?:|index-url|registry\s*=\s*http|__archiveUrl")
 TEXTS = (
     "*.py",

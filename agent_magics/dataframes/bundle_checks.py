@@ -41,6 +41,7 @@ def has_rights(state: SessionState) -> bool:
 
 def _untrusted(slot: Slot) -> Slot:
     slot = clamped(slot)
+    # A file from somebody else must not bring the right to run code along.
     config = msgspec.structs.replace(slot.config, approval={})
     return msgspec.structs.replace(slot, config=config)
 
@@ -109,6 +110,7 @@ def _bad_events(state: SessionState) -> Iterator[str]:
     slots = {slot.uid for slot in state.slots}
     before = 0
     for event in state.events:
+        # Everything searches events by bisection, which finds nothing in a list that isn't sorted.
         if event.seq <= before:
             yield f"seq {event.seq} comes after seq {before}"
         if event.slot_uid is not None and event.slot_uid not in slots:

@@ -102,6 +102,8 @@ def read_lines(file: BinaryIO, name: str) -> SessionState:
 
 def packed_of(payload: Payload) -> str | None:
     """Return a payload in base64, where its JSON would not come back as the same bytes."""
+    # JSON is for people and other programs; infinities and large integers of a tool's metadata
+    # don't come back from it as they were.
     exact = encode_payload(payload)
     try:
         told = encode_payload(msgspec.json.decode(msgspec.json.encode(payload), type=Payload))
@@ -133,6 +135,7 @@ def check_version(head: bytes, name: str) -> None:
 
 
 def _lines(state: SessionState) -> Iterator[BundleLine]:
+    # The epoch belongs to the store that gave it.
     yield Head(row=msgspec.structs.replace(state.row, epoch=0))
     yield from (SlotLine(slot=slot) for slot in state.slots)
     yield from (CheckpointLine(checkpoint=checkpoint) for checkpoint in state.checkpoints)
@@ -154,6 +157,8 @@ def _checked_lines(file: BinaryIO, name: str) -> Iterator[BundleLine]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise refused(name, f"line {number:,} can't be read ({error})") from error
         if isinstance(line, End):
+            # A file that was cut or edited is refused as a whole: half a session would look like
+            # all of it.
             if (line.lines, line.sha256) != (number - 1, digest.hexdigest()):
                 raise refused(name, CHANGED)
             if file.read(1):
@@ -166,6 +171,7 @@ def _checked_lines(file: BinaryIO, name: str) -> Iterator[BundleLine]:
 
 
 def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    # A file without line ends would be read into memory whole before anything could be said of it.
     while data := file.readline(MAX_LINE_BYTES + 1):
         if len(data) > MAX_LINE_BYTES:
             raise refused(name, f"a line of it has over {MAX_LINE_BYTES // 10**6} MB")

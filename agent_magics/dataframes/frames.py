@@ -50,7 +50,7 @@ class Frames:
     @property
     def plot(self) -> Plot:
         """Pictures of the frames."""
-        return Plot(self)
+        return Plot(self.turns, self.checkpoints)
 
     def events(self) -> pd.DataFrame:
         """Make a frame of every ledger event, in order.

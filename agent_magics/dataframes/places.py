@@ -31,6 +31,7 @@ class Places:
             view: list[_Start] = []
             removed: dict[int, list[_Start]] = {}
             numbers: dict[str, int] = {}
+            # The parent's turns first, as numbers go on along the lineage.
             for at, bound in lineage(uid, slots):
                 for event in moves.get(at, ()):
                     if bound is not None and event.seq > bound:
@@ -40,6 +41,7 @@ class Places:
                         numbers[event.turn_id] = len(view)
             slot = slots.get(uid)
             is_gone = slot is not None and slot.deleted
+            # A deleted slot shows nothing, though its events are still there for its children.
             shown = set() if is_gone else {start.turn_id for start in view}
             self._places.update((turn, (index, turn in shown)) for turn, index in numbers.items())
 
@@ -71,6 +73,7 @@ def _moves(events: Iterable[LedgerEvent]) -> Mapping[str, list[LedgerEvent]]:
     begun: set[str] = set()
     for event in events:
         match event.payload:
+            # Steering is a user message as well; only a turn's first one begins it.
             case UserMessage() if event.turn_id and event.turn_id not in begun:
                 begun.add(event.turn_id)
             case Rewind() | Clear():
@@ -87,6 +90,8 @@ def _moved(
     """Return the turns in view after an event."""
     match event.payload:
         case Rewind(to_seq=to_seq, undoes=undoes):
+            # As `context.view` does it: kept by the seq of what removed it, for the undo to bring
+            # back.
             removed[event.seq] = [start for start in view if start.seq > to_seq]
             kept = [start for start in view if start.seq <= to_seq]
             back = [] if undoes is None else removed.pop(undoes, [])

@@ -28,6 +28,8 @@ def save(name: str, write: WriteBytes, *, overwrites: bool) -> Path:
     if path.exists() and not overwrites:
         raise _taken(name)
     try:
+        # Written beside and renamed: a full disk or a crash leaves the old file, or none, and never
+        # half of one.
         with _beside(path) as (file, temporary):
             write(file)
             file.close()
@@ -57,6 +59,7 @@ def _taken(name: str) -> InputValidation:
 @contextmanager
 def _beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Open a file in the same folder; it is gone afterwards, unless it was renamed."""
+    # In the same folder, as a rename between file systems is a copy, which can fail half-way.
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -69,6 +72,7 @@ def _beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 def _claim(temporary: Path, path: Path, name: str) -> None:
     """Rename where nothing stands, also where somebody put a file meanwhile."""
     try:
+        # A rename would replace what somebody put there since we looked; a link fails.
         os.link(temporary, path)
     except FileExistsError as error:
         raise _taken(name) from error

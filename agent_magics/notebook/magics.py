@@ -206,6 +206,8 @@ class AgentMagics(Magics):
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
+        # Before `super`, which reads the configuration: an unknown or unfit value would raise there
+        # and the extension not load.
         for sentence in taken_at_loading(shell.config, type(self).class_traits(config=True)):
             complain(sentence)
         super().__init__(shell)
@@ -236,6 +238,8 @@ class AgentMagics(Magics):
             hides_results=not in_kernel(),
             settings=SettingLines(self.traits(config=True), lambda: self._host.user_ns),
         )
+        # Settings take effect at the next use: opening a session here would make `%config` wait for
+        # a store, or a model.
         self.observe(lambda _: self.notebook.move_elsewhere(), ["session", "store"])
         self.observe(lambda _: self._say_what_is_missing(), ["model"])
         self.observe(lambda new: warn_of_tools(new.new, known.tools_or_own()), ["approval"])
@@ -272,6 +276,7 @@ class AgentMagics(Magics):
         """Take everything back: the session is closed, what runs is stopped and recorded."""
         _drop(self._host.input_transformers_cleanup, self._transformer)
         _drop(self._host.Completer.custom_matchers, self._matcher)
+        # Else `%config` would go on listing, and setting, what is no longer loaded.
         _drop(self._host.configurables, self)
         for event, callback in self._callbacks():
             self._host.events.unregister(event, callback)

@@ -63,6 +63,7 @@ def _with_body(lines: list[str]) -> list[str]:
     has_body = any(line.strip() for line in lines[1:])
     if has_body or not _CELL.match(lines[0]):
         return lines
+    # IPython refuses a cell magic without a body before ours is called; a blank line is a body.
     return [lines[0].rstrip() + "\n", "\n"]
 
 
@@ -87,6 +88,8 @@ def _with_questions(lines: list[str]) -> list[str]:
     made = list(lines)
     for number, match in found:
         if match and (number + 1, match.end("before")) in starts:
+            # IPython takes a line that ends in `?` for a request for help, and the question would
+            # never reach us.
             call = f"get_ipython().run_line_magic({match['name']!r}, {match['text']!r})"
             made[number] = f"{match['before']}{call}\n"
     return made

@@ -155,6 +155,8 @@ class AgentBuilder:
         tools = _joined(tuple(self._tools), tuple(self._sources))
         skills = checked_skills(self._skills, self.tool_names() if self._skills else ())
         plugins = Plugins()
+        # Last of all, when everything else is known to fit: a plugin that has started must be shut
+        # down again.
         await plugins.start(tuple(self._plugins))
         return Agent(
             AgentParts(

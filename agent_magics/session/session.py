@@ -96,6 +96,8 @@ class Session(SessionView):
         turns = await self.send_to(message, slots)
         waiting = asyncio.gather(*(turn.join() for turn in turns.values()))
         try:
+            # Unshielded, a cancel would cancel the waits, and nobody would know when the turns have
+            # stopped.
             outcomes = await asyncio.shield(waiting)
         except asyncio.CancelledError:
             await stop_all(turns)

@@ -182,8 +182,7 @@ class MainThread:
             handle.add_done_callback(lambda: self._jobs.put(None))
             # SIGINT may have come while `start` ran and there was nothing to cancel yet.
             pump.begin(on_interrupt or handle.cancel)
-            # In ticks: on Windows, and where another library blocks signals, a wait without an end
-            # can't be interrupted.
+            # In ticks: on Windows a wait without an end can't be interrupted.
             while not handle.done() and pump.interrupts < STOPS_WAITING:
                 self._serve_next()
         if not handle.done():

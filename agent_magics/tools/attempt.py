@@ -150,7 +150,6 @@ class Attempt:
             self._time.is_over = True
         self._decide(why)
         if self._on_main_now is not None:
-            # More than once: code that catches everything in a loop swallows the first.
             for after_s in _BREAK_OFF_AFTER_S:
                 self._loop.call_later(after_s, self._on_main.break_off, self._on_main_now)
 

@@ -97,6 +97,8 @@ class _Writing:
             before = _text_before(folder, place)
         except (InputValidation, OSError) as error:
             return f"{path}\n{content}\n[it will fail: {_sentence(error)}]"
+        # What the person saw when it was asked; an edit made while the question stood open must not
+        # be lost.
         self._seen[place.shown] = before
         return _change(place.shown, before, content)
 
@@ -110,6 +112,7 @@ class _Writing:
                 f'"{place.shown}" was changed after the question was asked; nothing was written.'
                 " Read it again."
             )
+        # Half of a surrogate pair can't be written as UTF-8.
         data = clean_text(content).encode()
         folder.write(place, data)
         told = f"wrote {place.shown}: {len(content.splitlines()):,} lines, {len(data):,} bytes"

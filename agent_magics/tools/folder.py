@@ -69,6 +69,7 @@ class Folder:
         called like a secret.
         """
         try:
+            # Resolved before it is judged: `..` and links are followed to where they really lead.
             real = Path(os.path.realpath(Path(self._root, path or ".")))
         except (OSError, ValueError) as error:
             raise InputValidation(f"{_quoted(path)} is no path.") from error
@@ -79,6 +80,7 @@ class Folder:
                 ' (AgentMagics.files = ["folder"]).'
             )
         parts = real.relative_to(base).parts
+        # Every part: a plain name inside `.ssh` is no less a secret.
         shut = next(filter(is_kept_shut, parts), None)
         if shut is not None:
             raise InputValidation(
@@ -90,8 +92,12 @@ class Folder:
     @contextmanager
     def reading(self, place: FolderPath) -> Iterator[BinaryIO]:
         """Open a regular file for reading. Raises `OSError`, `InputValidation`."""
+        # Opened step by step from the folder, following no link: somebody may put one there after
+        # the path was checked.
         with self._inside(place.base, place.parts[:-1]) as folder:
             handle = _opened(folder, place, _FILE)
+            # Asked of the opened file, not of the path: reading a pipe would hang, and a path can
+            # change in between.
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 os.close(handle)
                 raise InputValidation(f"{_quoted(place.shown)} is no file.")
@@ -121,6 +127,7 @@ class Folder:
                         os.fchmod(handle, mode)
                     stream.write(data)
                     stream.flush()
+                    # Before the rename, or a power cut leaves the new name with nothing in it.
                     os.fsync(handle)
                 _replace(folder, temporary, place.name)
             except BaseException:
@@ -177,6 +184,7 @@ class Folder:
 
 def is_kept_shut(name: str) -> bool:
     """Return whether a file or folder is hidden, or called like one that holds keys."""
+    # Windows and macOS take `ID_RSA` and `id_rsa.` for the same file.
     plain = name.casefold().rstrip(". ")
     return name.startswith(".") or any(fnmatch.fnmatchcase(plain, each) for each in _KEPT_SHUT)
 
@@ -186,6 +194,7 @@ def fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
     All ways to read the glob go along at once, so that no glob takes long.
     """
+    # A set of places instead of backtracking: `**/**/**` over a deep path would take for ever.
     at = _reached({0}, wanted)
     for part in parts:
         stay = {index for index in at if index < len(wanted) and wanted[index] == "**"}

@@ -66,6 +66,8 @@ class McpServer:
 
     def start(self) -> None:
         """Start it in a task of its own, outside the cell that asked first."""
+        # Outside that cell's context, or what the server prints for the rest of its life would go
+        # to the cell that happened to start it.
         self._task = asyncio.get_running_loop().create_task(
             self._serve(), name=f"mcp {self.config.name}", context=contextvars.Context()
         )
@@ -73,6 +75,8 @@ class McpServer:
     async def waited_for(self) -> None:
         """Wait until it is ready or has failed, as long as turns wait for it."""
         with suppress(TimeoutError):
+            # One moment for all turns: a server that hangs costs its patience once, not once a
+            # turn.
             async with asyncio.timeout_at(self._waits_until_s):
                 await self._settled.wait()
 
@@ -238,6 +242,8 @@ async def _watched(
 ) -> AsyncIterator[TransportStreams]:
     """Pass a transport on, and tell when its server says no more."""
     async with transport as (read, write):
+        # The SDK tells nobody that a server went away; the next call would wait for its whole
+        # timeout.
         yield _Watched(read, on_end), write
 
 
@@ -299,6 +305,7 @@ async def _all_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
         return ()
     tools: list[mcp_types.Tool] = []
     cursor: str | None = None
+    # A broken server gives the same cursor for ever.
     for _ in range(MAX_TOOL_PAGES):
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
@@ -312,6 +319,8 @@ def _guarded(command: tuple[str, ...]) -> tuple[str, ...]:
     """Put the guard before a command, where there is one (not on Windows)."""
     if sys.platform == "win32" or not sys.executable:
         return command
+    # The interrupt button signals the whole process group, and a killed kernel says nothing: the
+    # guard keeps the program from both, and ends it when we are gone.
     return (sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), *command)
 
 

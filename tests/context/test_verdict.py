@@ -1,4 +1,4 @@
-"""What is no summary: refusals, blanks, tool calls, answers to the conversation (D 36)."""
+"""What is no summary: refusals, blanks, tool calls, answers to the conversation."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_turns_left_out_without_a_summary_are_said_once(notebook: Notebook, scri
 
 @pytest.mark.req("N5", "C14")
 def test_compact_tells_the_plan_and_the_deed(long: Notebook) -> None:
-    """The plan changes nothing; the deed is the line of C14, and the log stays."""
+    """The plan changes nothing; the deed is one line, and the log stays."""
     history = long.session.history()
     plan = long.run("%compact --dry-run")
     assert plan.startswith("plan for default; no model was asked, nothing changed\n")

@@ -1,4 +1,4 @@
-"""`%cost`, prices and limits on spending, as a notebook shows and sets them (N6, N13, P7)."""
+"""`%cost`, prices and limits on spending, as a notebook shows and sets them."""
 
 from __future__ import annotations
 

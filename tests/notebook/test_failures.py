@@ -1,4 +1,4 @@
-"""`%agent fix`: the failing cell and its traceback, shown before they are sent (D 54)."""
+"""`%agent fix`: the failing cell and its traceback, shown before they are sent."""
 
 from __future__ import annotations
 

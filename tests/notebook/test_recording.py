@@ -1,4 +1,4 @@
-"""Recordings beside a notebook: its cells answer again, and nobody is asked (P4, D 61)."""
+"""Recordings beside a notebook: its cells answer again, and nobody is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that changes something runs when a person, or the settings, let it (decision 55)."""
+"""A tool that changes something runs when a person, or the settings, let it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `context_info` tells: each number of C18, and the same that the trigger goes by."""
+"""What `context_info` tells: each number, and the same that the trigger goes by."""
 
 from __future__ import annotations
 

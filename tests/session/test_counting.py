@@ -1,4 +1,4 @@
-"""A text is counted when it is recorded; no later turn counts it again (decision 38)."""
+"""A text is counted when it is recorded; no later turn counts it again."""
 
 from __future__ import annotations
 

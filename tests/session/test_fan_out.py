@@ -1,4 +1,4 @@
-"""One prompt in several slots at once (B5, decision 28)."""
+"""One prompt in several slots at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a model: a person's word, its server's, a list's, and else 128,000 (P7)."""
+"""What is known of a model: a person's word, its server's, a list's, and else 128,000."""
 
 from __future__ import annotations
 

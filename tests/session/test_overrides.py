@@ -1,4 +1,4 @@
-"""An automatic `summary_override` follows the turns it was made of (decision 25)."""
+"""An automatic `summary_override` follows the turns it was made of."""
 
 from __future__ import annotations
 

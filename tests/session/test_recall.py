@@ -138,7 +138,7 @@ def test_no_memory_leaves_its_block(bench: Bench) -> None:
 
 
 def test_an_image_alone_is_no_query(bench: Bench) -> None:
-    """Only text is searched by (seed 001 § 6.7)."""
+    """Only text is searched by."""
 
     async def scene() -> None:
         store = Broken(StorageError("must not be asked"))

@@ -199,7 +199,7 @@ def test_no_filter_touches_the_skill_of_the_running_turn(bench: Bench) -> None:
 
 @pytest.mark.req("E17", "dec3", "dec4")
 def test_the_whole_prompt_stands_in_its_order(bench: Bench) -> None:
-    """Each section in a tag of its name, as § 6.6 lists them; what changes comes with the turn."""
+    """Each section in a tag of its name; what changes comes with the turn."""
 
     class Quiet(PluginBase):
         def turn_start(self, _: HookPayload) -> ContinueWith:

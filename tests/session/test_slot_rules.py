@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 
-# Beyond the seed's names
+# Other rules
 
 
 @pytest.mark.req("S8")
@@ -195,7 +195,7 @@ def test_a_running_turn_has_no_end_to_derive_at(bench: Bench) -> None:
 
 @pytest.mark.req("S6")
 def test_derive_at_a_turn_takes_its_end_only(bench: Bench) -> None:
-    """`at_seq` ends a turn; a seq in the middle names the two nearest ends (D 18)."""
+    """`at_seq` ends a turn; a seq in the middle names the two nearest ends."""
 
     async def scene() -> None:
         session = await bench.session(*"abc")

@@ -1,4 +1,4 @@
-"""Money and tokens: what a turn cost, and the limits that end it before the next request (N13)."""
+"""Money and tokens: what a turn cost, and the limits that end it before the next request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from agent_magics.core.turns import (
     TurnOutcome,
 )
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
+from agent_magics.providers.recorded.cassette import Cassette
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.tape import Tape
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
@@ -256,11 +256,11 @@ def test_a_limit_holds_no_replay(
     """What is in the recording costs nothing; the first request that isn't, is held."""
 
     async def scene() -> None:
-        model, tape = (
+        model, cassette = (
             ScriptedProvider([LOOK, step(), "never"]),
-            Tape(tmp_path / "a.recording.jsonl"),
+            Cassette(tmp_path / "a.recording.jsonl"),
         )
-        provider = RecordedProvider(model, tape, "auto")
+        provider = RecordedProvider(model, cassette, "auto")
         config = AgentConfig(
             default_model="scripted:test",
             prices=PRICES,
@@ -272,7 +272,7 @@ def test_a_limit_holds_no_replay(
         session = await agent.new_session()
         assert isinstance(await outcome(session), Completed)
         await session.clear()
-        tape.go_back({})  # as a cell that runs again
+        cassette.go_back({})  # as a cell that runs again
         provider._mode = mode
         ended = await outcome(session)
         assert isinstance(ended, repeated)
@@ -294,7 +294,7 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
     """Slots that ask the same thing at once: one has the recorded answer, the others are held."""
 
     async def scene() -> None:
-        tape = Tape(tmp_path / "a.recording.jsonl")
+        cassette = Cassette(tmp_path / "a.recording.jsonl")
         model = ScriptedProvider([step(), "never", "never"])
         config = AgentConfig(
             default_model="scripted:test",
@@ -302,11 +302,11 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
             max_cost_per_session=SpendingLimit(usd=1.5),
             session_memory_tools=False,
         )
-        recorded = RecordedProvider(model, tape, "auto")
+        recorded = RecordedProvider(model, cassette, "auto")
         agent = await AgentBuilder(config).register_model_provider(recorded).build()
         session = await agent.new_session()
         assert isinstance(await outcome(session), Completed)
-        tape.go_back({})
+        cassette.go_back({})
         for name in ("a", "b", "c"):
             await session.create_slot(name)
         ended = await session.fan_out("go", ["a", "b", "c"])
@@ -316,7 +316,7 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
             "Failed",
         ]
         assert len(model.requests) == 1
-        assert list(tape.places().values()) == [1]
+        assert list(cassette.places().values()) == [1]
         await agent.shutdown()
 
     asyncio.run(scene())
@@ -477,7 +477,7 @@ def test_nothing_is_given_up_for_a_request_that_a_limit_holds(tmp_path: Path) ->
     async def scene() -> None:
         counted = {"text": "three", "usage": {"input_tokens": 1_000_000, "output_tokens": 1}}
         model = ScriptedProvider([LONG, LONG, counted, "never"])
-        recorded = RecordedProvider(model, Tape(tmp_path / "a.recording.jsonl"), "auto")
+        recorded = RecordedProvider(model, Cassette(tmp_path / "a.recording.jsonl"), "auto")
         config = AgentConfig(
             default_model="scripted:test",
             context_limit=4_000,

@@ -1,4 +1,4 @@
-"""Automatic summaries: the tests of seed 004 § 16.5 under their names, by decision 39's measure."""
+"""Automatic summaries: when they are due, what they are made of, where they go."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def asked(bench: Bench) -> list[str]:
 
 @pytest.mark.req("Y1")
 def test_summary_config_defaults() -> None:
-    """Numbers of seed 004, off unless set; the builder's method sets it."""
+    """Off unless set; the builder's method sets it."""
     config = SummaryConfig()
     assert (config.trigger_token_ratio, config.max_context_tokens) == (0.75, 32_000)
     assert (config.debounce_turns, config.max_tool_result_chars) == (3, 500)

@@ -1,4 +1,4 @@
-"""Plugins before and after tools: what they change, stop and end (seed 001 § 6.8)."""
+"""Plugins before and after tools: what they change, stop and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction that was undone: nothing compacts the slot by itself until a turn fits (D 37)."""
+"""A compaction that was undone: nothing compacts the slot by itself until a turn fits."""
 
 from __future__ import annotations
 

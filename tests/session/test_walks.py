@@ -66,7 +66,7 @@ async def look(walker: Walker) -> None:
 
 
 async def check_reloaded(walker: Walker, live: LoadedSession) -> None:
-    """What the store would give another process is what lives here (invariant 16)."""
+    """What the store would give another process is what lives here."""
     state = await walker.store.load(walker.session.session_id)
     assert state is not None
     stored = LoadedSession(state)
@@ -93,7 +93,7 @@ def lineage_of(loaded: LoadedSession, slot: Slot) -> set[int]:
 
 
 def check_boundary(loaded: LoadedSession, slot: Slot) -> None:
-    """The tail begins with a whole turn, after an overflow with a whole step (invariant 2)."""
+    """The tail begins with a whole turn, after an overflow with a whole step."""
     checkpoint, view = loaded.checkpoint_of(slot), loaded.view(slot)
     if checkpoint is None or bounds_of(view, checkpoint, slot.focus_seq).checkpoint is None:
         return
@@ -117,7 +117,7 @@ def begins_step(events: Sequence[LedgerEvent], seq: int) -> bool:
 
 def check_marks(walker: Walker, slot: Slot, fates: dict[int, str]) -> None:
     """What is retained is in the tail, what is summarised in the summary, once, and nowhere else
-    is what is excluded: nothing is lost, nothing is told twice (invariant 1).
+    is what is excluded: nothing is lost, nothing is told twice.
     """
     loaded = walker.session._open_session.loaded
     messages = walker.session.messages(slot.slot_id)

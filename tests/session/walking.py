@@ -169,7 +169,7 @@ class Walker:
         return outcome
 
     def check_requests(self, name: str, outcome: TurnOutcome) -> None:
-        """A summary is asked for once at most, and no request is sent more than twice (C15)."""
+        """A summary is asked for once at most, and no request is sent more than twice."""
         asked = self.model.purposes
         assert asked.count("compaction") <= 1
         assert asked.count("turn") <= self.most
@@ -177,7 +177,7 @@ class Walker:
             assert self.model.has_refused, "what fits our estimates was not sent"
 
     def check_trigger(self, before: Slot, limits: Limits, weight: int) -> None:
-        """The automatic trigger asks over the threshold only, and not while it rests (C4, D 36).
+        """The automatic trigger asks over the threshold only, and not while it rests.
 
         `weight`: what the turn's first request had at most.
         """
@@ -194,7 +194,7 @@ class Walker:
             self.rests[before.uid] = weight - 100  # it failed, and weighed a little less
 
     def check_commits(self, slot: str, known: set[str]) -> None:
-        """What was committed helps: fewer tokens, and under the threshold (C12, invariant 5)."""
+        """What was committed helps: fewer tokens, and under the threshold."""
         made = self.session._open_session.loaded.checkpoints
         for checkpoint in (made[each] for each in made.keys() - known):
             assert checkpoint.tokens_after < checkpoint.tokens_before

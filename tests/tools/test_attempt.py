@@ -82,7 +82,7 @@ def test_a_tool_on_a_thread_can_ask_whether_its_time_is_over() -> None:
 
 @pytest.mark.req("E9")
 def test_a_cancelled_turn_does_not_end_a_tool_s_time() -> None:
-    """Only its time-out, or a person who stops waiting, does (seed 001 A3)."""
+    """Only its time-out, or a person who stops waiting, does."""
 
     async def scene() -> None:
         stage = Stage([])

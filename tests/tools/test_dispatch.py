@@ -302,7 +302,7 @@ def test_the_gate_changes_a_call_and_says_so() -> None:
     ],
 )
 def test_a_refused_call_does_not_run(tools: tuple[str, ...], third: str) -> None:
-    """At once the others go on; in order the rest is skipped (seed 001 § 6.8)."""
+    """At once the others go on; in order the rest is skipped."""
     tool_approval = Judge(**{"2": Refused(content="[no]", how="was refused")})
     seen = asyncio.run(Stage([echo, writes], tool_approval).run(*calls(*tools)))
     assert seen.said["2"] == "[no]"

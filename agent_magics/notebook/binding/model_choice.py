@@ -71,6 +71,8 @@ class ModelChoice:
     async def apply(self, session: Session) -> str | None:
         """Let the name win over what the session has stored; what to say of it, if anything."""
         named = self.named()
+        # A name that is set after a choice is newer, so it wins; one that stood there before is
+        # older.
         if named != self._applied:
             self._chosen_in.clear()
         self._applied = named
@@ -79,6 +81,8 @@ class ModelChoice:
         if named is None or session.is_readonly or session.session_id in self._chosen_in:
             return None
         try:
+            # Found once for a name: looking asks local servers, and a server that has gone makes
+            # that slow.
             spec = self._found[1] if self._found and self._found[0] == named else await self.find()
         except ModelError:
             return None  # asking says it

@@ -27,10 +27,13 @@ class NotebookKeys(Value):
         title = PurePath(path).stem if path else None
         if named:
             return cls(named=named, keys=(f"session:{named}",), title=named)
+        # A run by machine must give the same each time, so it begins with nothing.
         if not somebody_there():
             return cls(named=None, keys=(), title=title)
         kernel = kernel_id()
         keys = [f"kernel:{kernel}"] if kernel else []
+        # After the kernel's id, which is surer: a renamed notebook keeps its kernel, and the server
+        # tells it the old path.
         keys += [f"notebook:{path}"] if path else []
         return cls(named=None, keys=tuple(keys), title=title)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # heavy: they come with the first use
 GREETING_HELP = "%agent? for help"
 _ENGINE = (
     "agent_magics.ledger.store",
-    "agent_magics.providers.openai",
+    "agent_magics.providers.openai_chat.provider",
     "agent_magics.session.agent",
     "agent_magics.session.builder",
 )
@@ -138,8 +138,10 @@ class NotebookSession:
         """
         session = self.session()
         named = model or session.slot_config(slot).model
+        # A server may have been started since; nobody should have to reload for it.
         if named is None and self._model.is_missing(session):
             self.bridge.run(self._find_again)
+        # Before a turn is recorded: else the ledger has a prompt that nobody could answer.
         why = None if self._is_replayed else missing_key(named or self.session().model, os.environ)
         if why:
             raise ModelError(why)
@@ -370,6 +372,8 @@ class NotebookSession:
         session = await self._resumed(agent, place)
         if session is None:
             default = agent.config.default_model
+            # A model that was merely found is not stored: what is there today need not be after a
+            # restart.
             is_kept = self._model.named() is not None and default != NO_MODEL
             session = await agent.new_session(
                 SessionConfig(
@@ -408,11 +412,14 @@ class NotebookSession:
 
     async def _resumed(self, agent: Agent, place: NotebookKeys) -> Session | None:
         assert self._store is not None
+        # The session that a changed setting closed goes before what the place says: the person
+        # never left it.
         names = [self._left]
         names += [place.named] if place.named else [await self._store.bound(k) for k in place.keys]
         for name in filter(None, names):
             try:
                 return await agent.resume_session(name)
+            # Deleted in another kernel; the next key may know one.
             except SessionNotFound:
                 continue
             except SessionLocked as error:

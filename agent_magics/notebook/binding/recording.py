@@ -16,7 +16,7 @@ from agent_magics.core.ports import Provider
 from agent_magics.notebook.binding.rerun import is_same_cell
 from agent_magics.notebook.kernel.host import cell_origin, notebook_folder, notebook_path
 from agent_magics.providers.recorded import RecordedProvider, no_recording
-from agent_magics.providers.tape import PATTERN, Tape
+from agent_magics.providers.recorded.cassette import PATTERN, Cassette
 from agent_magics.settings import OFF, PROVIDER_IDS, Settings
 
 ENDING = PATTERN.removeprefix("*")
@@ -33,7 +33,7 @@ class Recording:
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
         self._folder = notebook_folder()
-        self._tape: Tape | None = None
+        self._cassette: Cassette | None = None
         self._cells: list[tuple[Origin, dict[str, int]]] = []
 
     def wrapped(self, provider: Provider) -> Provider:
@@ -42,7 +42,7 @@ class Recording:
         mode = settings.recording
         if mode == "off":
             return provider
-        return RecordedProvider(provider, self.tape(), mode, strict=settings.recording_strict)
+        return RecordedProvider(provider, self.cassette(), mode, strict=settings.recording_strict)
 
     def model_for(self, name: str | None) -> str | None:
         """Return the recorded model that a name means: none at all, or a provider's alone.
@@ -55,7 +55,7 @@ class Recording:
         if settings.recording not in ("replay", "auto") or bare not in ("", *PROVIDER_IDS):
             return None
         begins = f"{bare}:" if bare else ""
-        found = next((spec for spec in self.tape().specs if spec.startswith(begins)), None)
+        found = next((spec for spec in self.cassette().specs if spec.startswith(begins)), None)
         if found is None and settings.recording == "replay":
             raise ModelError(self._nothing_of(bare))
         return found
@@ -76,14 +76,14 @@ class Recording:
         try:
             if origin is None or self._settings().recording == OFF:
                 return
-            tape = self.tape()
+            cassette = self.cassette()
         except InputValidation:
             return  # asking says it
         for made_by, places in self._cells:
             if is_same_cell(made_by, origin):
-                tape.go_back(places)
+                cassette.go_back(places)
                 return
-        self._cells.append((origin, tape.places()))
+        self._cells.append((origin, cassette.places()))
 
     @property
     def shown(self) -> str:
@@ -91,18 +91,19 @@ class Recording:
         mode = self._settings().recording
         if mode == OFF:
             return ""
-        tape = self.tape()
-        count = f"{len(tape):,} answer{'' if len(tape) == 1 else 's'}"
-        torn = f", {tape.skipped:,} lines can't be read" if tape.skipped else ""
-        return f'recording: {mode}, "{tape.path.name}" ({count}{torn})'
+        cassette = self.cassette()
+        count = f"{len(cassette):,} answer{'' if len(cassette) == 1 else 's'}"
+        torn = f", {cassette.skipped:,} lines can't be read" if cassette.skipped else ""
+        return f'recording: {mode}, "{cassette.path.name}" ({count}{torn})'
 
-    def tape(self) -> Tape:
+    def cassette(self) -> Cassette:
         """Open the recording; raises `InputValidation` where it can't be read."""
         path = self._path()
-        if self._tape is None or self._tape.path != path:
-            self._tape = Tape(path)
+        # The same one over changes of settings: a new one would begin at its first answers.
+        if self._cassette is None or self._cassette.path != path:
+            self._cassette = Cassette(path)
             self._cells.clear()
-        return self._tape
+        return self._cassette
 
     def _path(self) -> Path:
         named = self._settings().recording_file
@@ -111,16 +112,18 @@ class Recording:
         notebook = notebook_path()
         if notebook:
             return self._folder / f"{PurePath(notebook).stem}{ENDING}"
-        if self._tape is not None and self._tape.path.parent == self._folder:
-            return self._tape.path  # another one that comes later changes nothing
+        if self._cassette is not None and self._cassette.path.parent == self._folder:
+            return self._cassette.path  # another one that comes later changes nothing
         there = list(self._folder.glob(PATTERN))
+        # One recording in the folder is surely meant; of several a guess could replay another
+        # notebook's answers.
         return there[0] if len(there) == 1 else self._folder / DEFAULT_FILE
 
     def _nothing_of(self, provider: str) -> str:
-        tape = self.tape()
-        if tape.is_empty:
-            return no_recording(tape.path)
+        cassette = self.cassette()
+        if cassette.is_empty:
+            return no_recording(cassette.path)
         return (
-            f'The recording "{tape.path.name}" has no answer of {provider}; it has those of'
-            f" {', '.join(tape.specs)}."
+            f'The recording "{cassette.path.name}" has no answer of {provider}; it has those of'
+            f" {', '.join(cassette.specs)}."
         )

@@ -54,6 +54,7 @@ def is_same_cell(one: Origin | None, other: Origin | None) -> bool:
     """Return whether both come from one cell: by id, or by source where neither has one."""
     if one is None or other is None:
         return False
+    # One with an id and one without come from different front ends, and are never the same cell.
     if one.cell_id is not None or other.cell_id is not None:
         return one.cell_id == other.cell_id
     return one.cell_digest == other.cell_digest
@@ -89,6 +90,8 @@ def undo_of(state: SessionState, slot_id: str) -> RewindUndo | None:
             continue
         cut = _cut_of(event)
         if _is_prompt(event.payload):
+            # A new prompt ends what can be undone step by step, but what it took the place of can
+            # still be had back.
             swap = _swap_of(cuts, prompts, event)
             cuts = []
             prompts.append(event)
@@ -142,6 +145,8 @@ def earlier_of(
             made.setdefault(event.turn_id, event.payload.origin)
     own = [i for i, span in enumerate(spans) if is_same_cell(made.get(span.turn_id), origin)]
     if origin.cell_id is None:
+        # The same text in two cells is common ("go on"); without ids only an unbroken end of the
+        # slot is surely this cell's.
         own = [i for i in own if set(range(i, len(spans))) <= set(own)]
     if not own:
         return None
@@ -157,6 +162,8 @@ async def rewind_cell(session: Session, slot: str, origin: Origin) -> str | None
     """Take the turns that a cell made in a slot out of the view; what to say of it, if anything."""
     count = next(meta.turns for meta in session.list_slots() if meta.slot_id == slot)
     spans = session.turns(slot)
+    # Only the slot's own turns: inherited ones belong to the parent, and rewinding into them would
+    # take them from this view alone.
     found = earlier_of(session.history(slot), spans[len(spans) - count :], origin)
     if found is None:
         return None

@@ -108,6 +108,7 @@ def _taken_out(config: Config, traits: Traits, now: dict[str, Any]) -> Iterator[
     if SECTION not in config:
         return
     section = config[SECTION]
+    # A copy: what can't be used is deleted on the way.
     for name in list(section):
         why = _unknown(name, traits) or _why_not(section[name], traits[name], now[name])
         if why is not None:

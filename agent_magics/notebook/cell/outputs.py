@@ -118,4 +118,5 @@ def _on_loop(loop: SessionLoop, what: Callable[[], None]) -> None:
             done.set()
 
     loop.post_unwatched(do(), doing="making way for an output")
+    # A print of the loop's own thread that holds a lock would wait for us while we wait for it.
     done.wait(PATIENCE_S)

@@ -59,6 +59,8 @@ def show_turns(
                 turn.abandon()
         raise StoppedCell("stopped") from None
     finally:
+        # What was answered is kept also where another slot failed or the person stopped: it is paid
+        # for.
         keep({slot: end.reply for slot, end in ended.items() if isinstance(end, Completed)})
     _end_together(ended, answers, keeps_going=keeps_going)
     return {slot: ended[slot].reply for slot in turns}
@@ -169,6 +171,7 @@ def _display_of(
 def _share(notebook: NotebookSession, turn: RunningTurn) -> ContextShare | None:
     """Return how full the context of a turn's slot is; None where the session was left since."""
     session = notebook.opened
+    # A turn behind may outlive its session's place in this notebook.
     if session is None or session.session_id != turn.session_id:
         return None
     info = session.context_info(turn.slot_id)
@@ -195,6 +198,7 @@ async def _watched(answer: AnswerDisplay, turn: RunningTurn, *, tells: bool = Fa
     with answer:
         async for event in turn.events():
             answer.feed(event)
+        # By its own way: the outcome is right even if an event was lost or shown wrongly.
         outcome = await turn.join()
         sentence = _trouble(outcome, answer) if tells else None
         if sentence:

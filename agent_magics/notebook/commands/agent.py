@@ -83,6 +83,8 @@ def _ask(
     if not given.has("--raw"):
         filled = fill(text, names, share=share, image_of=partial(image_of, notebook.shell))
     out = _variable(given.value("--out"))
+    # Everything that may fail (values, files, models) comes before the turn begins, so a mistake
+    # costs no request and leaves no trace.
     along = attachments(notebook.shell, given.values("--attach"), names, share=share)
     prompt = UserInput.of([Text(text=filled.text), *filled.images, *along])
     slots = _listed(given)
@@ -202,6 +204,8 @@ def _go_back(notebook: NotebookSession, slot: str | None) -> None:
     """Put the cell's new turn where its earlier one was."""
     session, origin = notebook.session(), cell_origin()
     assert origin is not None
+    # In a resumed notebook the current slot is where the last kernel stopped; each cell goes where
+    # it was asked, until somebody chooses.
     if slot is None and not notebook.has_switched:
         found = session.slot_of_cell(origin)
         if found is not None and found != session.current_slot:
@@ -235,6 +239,7 @@ def _retry(notebook: NotebookSession) -> Answer | None:
     notebook.check_model()
     session = notebook.session()
     slot = session.current_slot
+    # The recorded prompt: its values aren't read again, or it would be another question.
     prompt = last_prompt(session.history(slot))
     spans = session.turns(slot)
     to_seq = spans[-2].last_seq if len(spans) > 1 else 0
@@ -253,6 +258,7 @@ def _fix(notebook: NotebookSession) -> Answer | None:
     notebook.check_model()
     say(f"sent:\n\n{prompt}\n", as_it_is=True)
     answer = ask(notebook, UserInput.of(prompt))
+    # Convenience only: many front ends ignore it, and `answer.code` has it anyway.
     if answer is not None and answer.code and in_kernel():
         notebook.shell.set_next_input(answer.code[0])
     return answer
@@ -293,6 +299,7 @@ _ONE_LINERS: dict[str, Callable[[NotebookSession], Answer | None]] = {
 
 def _one_liner(line: str) -> Callable[[NotebookSession], Answer | None] | None:
     """Find the one-liner that a line is; words around it make it a prompt."""
+    # Exactly these words: "undo the last change" is a prompt.
     words = " ".join(line.split())
     found = _ONE_LINERS.get(words)
     if found is not None:

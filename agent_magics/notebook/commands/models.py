@@ -85,7 +85,7 @@ def lack_of_room(info: ContextInfo) -> str:
 
 def pull_model(_notebook: NotebookSession) -> None:
     """Fetch the small demo model to this machine."""
-    from agent_magics.providers.weights import find_weights, pull  # noqa: PLC0415 - rarely used
+    from agent_magics.providers.embedded.weights import find_weights, pull  # noqa: PLC0415 - rarely used
 
     if find_weights() is None:
         say("fetching the demo model (93 MB)")

@@ -92,6 +92,7 @@ def every_session(notebook: NotebookSession) -> list[Found]:
 def named(notebook: NotebookSession, name: str) -> Found:
     """Find a session by its id or title; the error names those that are near."""
     every = every_session(notebook)
+    # Ids first: a title may look like one.
     found = [each for each in every if each.session_id == name]
     found = found or [each for each in every if each.title == name]
     if not found:

@@ -87,6 +87,7 @@ def _confirmed(given: ParsedLine, question: str) -> bool:
     """Ask, unless `--yes` has answered; with nobody there that is an error."""
     if given.has("--yes"):
         return True
+    # A notebook that runs by itself must not delete because nobody said no.
     if not somebody_there() or not input_is_ours():
         raise UsageError(f"Nothing was deleted: nobody is there to ask; --yes says {question}")
     try:

@@ -148,6 +148,7 @@ def _mode(notebook: NotebookSession, given: ParsedLine) -> None:
     words = list(given.words)
     name = words.pop(0) if words[0] not in MODES else session.current_slot
     is_slot = _found(session, name) is not None
+    # A mistyped mode reads as a slot's name; the sentence about slots would lead nowhere.
     if not (words and is_slot) and get_close_matches(name, MODES):
         raise unknown("There is no mode", name, MODES, "Modes")
     mode = _read_mode(words)
@@ -205,6 +206,8 @@ def _parent(session: Session, replaced: SlotMeta | None) -> str:
     current = session.current_slot
     if replaced is None or replaced.slot_id != current:
         return current
+    # The one that is replaced is current, as the cell had switched there: derived from itself it
+    # would be gone.
     parent = replaced.parent_id
     return parent if parent and _found(session, parent) else DEFAULT_SLOT
 

@@ -94,6 +94,7 @@ def _approve(policy: ApprovalPolicy) -> RunCommand:
             )
         approval = {**session.slot_config(slot).approval, name: policy}
         if name == EVERY_TOOL:
+            # What was said of single tools goes: "every" must not have exceptions that nobody sees.
             approval = {EVERY_TOOL: policy}
         _configure(notebook, session, slot, approval=approval)
         what = "every tool that changes things" if name == EVERY_TOOL else name
@@ -204,6 +205,7 @@ def _source(notebook: NotebookSession, tool: Tool) -> str:
     if isinstance(told, str) and told:
         return told
     names: dict[str, Any] = notebook.shell.user_ns
+    # A copy: another thread may make variables meanwhile.
     if any(value is tool for value in names.copy().values()):
         return "notebook"
     home = str(getattr(tool, "__module__", ""))

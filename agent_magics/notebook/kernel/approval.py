@@ -68,6 +68,7 @@ class StdinApprover:
         return await self._on_main.call(lambda: self._ask_here(request))
 
     def _ask_here(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        # A question in a cell that has ended would wait for an answer that no front end can send.
         is_here = self._is_cells_own() and somebody_there() and input_is_ours()
         return Question(request).answer(self._read, self._write) if is_here else None
 
@@ -84,6 +85,8 @@ class StdinApprover:
 
     def _read(self, prompt: str) -> str:
         kernel = self._kernel
+        # Not `input`: code that ran may have replaced it, and would then answer in the person's
+        # place.
         return str(kernel.raw_input(prompt)) if kernel is not None else self._input(prompt)
 
     @contextmanager
@@ -137,6 +140,8 @@ class Question:
         """Return the text that may be edited; None where something in it can't be seen."""
         name = self._text_argument(self._arguments)
         text = self._arguments[name] if name else _as_json(self._arguments, indent=2)
+        # What can't be seen can't be edited with open eyes: a box would show it as nothing, or
+        # turned around.
         return text if visible(text) == text else None
 
     def edited(self, text: str) -> dict[str, Any] | None:
@@ -152,6 +157,7 @@ class Question:
         """Ask until there is an answer. The end of the input is a no."""
         try:
             return self._answered(read, write)
+        # Nobody at the terminal is nobody who agreed.
         except EOFError:
             return ApprovalAnswer(word="no")
 

@@ -44,6 +44,7 @@ def _attachment(
     shell: InteractiveShell, wanted: str, names: dict[str, Any], share: ShareLevel
 ) -> ContentBlock:
     path = _at_home(wanted)
+    # A file first: `data.csv` is also an expression, of a variable `data`.
     if _holds(path.is_file):
         return _of_file(path, wanted)
     code = compiled(wanted)
@@ -53,6 +54,7 @@ def _attachment(
         raise InputValidation(
             f'--attach "{wanted}" is a folder; name a file in it. Nothing was sent.'
         )
+    # A mistyped path would otherwise be evaluated, and fail with a NameError about its first part.
     if not is_value and _LIKE_A_PATH.search(wanted):
         raise InputValidation(
             f'--attach "{wanted}": there is no such file, looked for from {Path.cwd().name}/.'
@@ -132,5 +134,6 @@ def image_of(shell: InteractiveShell, value: object) -> Image | None:
         data = shown.get(media_type)
         if data:
             encoded = base64.b64encode(data).decode() if isinstance(data, bytes) else str(data)
+            # matplotlib's base64 has line breaks, which servers refuse.
             return Image(data="".join(encoded.split()), media_type=media_type)
     return None

@@ -88,9 +88,13 @@ class LoopBridge:
         coroutine raises. `on_interrupt` runs in a signal handler: it may only tell
         (`RunningTurn.cancel`).
         """
+        # Not `run_coroutine_threadsafe`: its cancel counts as done before the task has cleaned up,
+        # and tools that need the main thread would wait for ever.
         handle, interrupts = self.main.pump(
             lambda: self.loop.post(make()), on_interrupt=on_interrupt
         )
+        # A stop that came too late still ends the cell: the person pressed the button, so the cells
+        # behind must not run.
         if interrupts:
             if undo is not None:
                 self._undo(handle, undo, waits=handle.done())

@@ -46,6 +46,8 @@ class KernelChanges:
         with self._lock:
             self._told[slot_uid] = now
             before = self._seen.get(slot_uid)
+        # The first time all of them: a model that has never been told looks for variables that
+        # aren't there.
         if before is None:
             return _bounded(FIRST, [f"{name}: {what}" for name, (_, what) in now.items()])
         return _bounded(SINCE, list(_changes(before, now)))
@@ -53,12 +55,15 @@ class KernelChanges:
     def mark_seen(self, slot_uid: str) -> None:
         """Take what was told last as known from now on."""
         with self._lock:
+            # Only once its turn is recorded: what a failed turn was told is told again.
             told = self._told.pop(slot_uid, None)
             if told is not None:
                 self._seen[slot_uid] = told
 
     def _state(self, *, has_sizes: bool) -> State:
         return {
+            # By id and size, not by value: comparing frames would take longer than the question. A
+            # change in place that keeps the size isn't seen.
             name: (id(value), _described(value, has_size=has_sizes))
             for name, value in self._names.shown().items()
         }

@@ -39,6 +39,7 @@ def _function(function: Any, share: ShareLevel) -> Iterator[str]:
 
 
 def _class(kind: Any, share: ShareLevel) -> Iterator[str]:
+    # Past the metaclass, whose `__name__` may be code.
     name = type.__dict__["__name__"].__get__(kind)
     yield f"class {plain_name(name)}{_signature(kind, share)}"
     yield from _doc(vars(kind).get("__doc__"))
@@ -60,6 +61,7 @@ def _signature(function: Any, share: ShareLevel) -> str:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
         return "(…)"
+    # A default is a value: a path, a password.
     return str(signature) if share == "sample" else f"({', '.join(signature.parameters)})"
 
 

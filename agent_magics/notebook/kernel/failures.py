@@ -56,6 +56,7 @@ class Failures:
             if self.last is not None and self.last.source == source:  # it runs by now
                 self.last = None
             return
+        # Nothing in the person's code to mend.
         if isinstance(error, FailedCell | StoppedCell | UsageError | KeyboardInterrupt):
             return
         self.last = FailedRun(
@@ -65,6 +66,7 @@ class Failures:
 
     def prompt(self, namespace: Mapping[str, object]) -> str | None:
         """Return what is asked about the last failure, without secrets; None if there is none."""
+        # Scrubbed when it is sent, by the variables that there are then.
         return scrubbed(self.last.prompt, namespace) if self.last else None
 
 

@@ -108,6 +108,7 @@ def _meant_as_code(text: str, start: int, namespace: Mapping[str, Any]) -> tuple
 def _expression(text: str, start: int) -> tuple[CodeType, int] | None:
     """Compile the shortest expression that ends in `}}`; with it, where the text goes on."""
     end = start
+    # `}}` may end a dictionary inside the expression: the shortest text that compiles is it.
     for _ in range(MAX_CLOSES_TRIED):
         end = text.find(CLOSE, end, start + MAX_EXPRESSION_CHARACTERS)
         if end < 0:
@@ -125,6 +126,7 @@ def compiled(source: str) -> CodeType | None:
         return None
     try:
         with warnings.catch_warnings():
+            # The text may be any prose; a warning about it would stand in the person's cell.
             warnings.simplefilter("ignore", SyntaxWarning)
             return compile(source.strip(), "<prompt>", "eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -134,6 +136,7 @@ def compiled(source: str) -> CodeType | None:
 def _shown(value: object, share: ShareLevel) -> str:
     if isinstance(value, str):
         return value
+    # A number that is named in a prompt was meant to be in it, whatever `share` says of data.
     return value_text(value, share="sample" if type(value) in _PLAIN else share)
 
 

@@ -36,6 +36,7 @@ def somebody_there() -> bool:
     stdin is one.
     """
     if in_kernel():
+        # nbclient, papermill and nbval say no; front ends with a person say yes.
         return bool(_parent().get("content", {}).get("allow_stdin", False))
     return sys.stdin is not None and sys.stdin.isatty()
 
@@ -62,6 +63,7 @@ def cell_origin() -> Origin | None:
     source = parent.get("content", {}).get("code")
     if not isinstance(source, str):
         return None
+    # JupyterLab and Notebook 7 send it; nbclient and consoles don't.
     cell_id = (parent.get("metadata") or {}).get("cellId")
     return Origin(
         cell_id=cell_id if isinstance(cell_id, str) else None,

@@ -80,12 +80,18 @@ def run_user_code(shell: InteractiveShell, source: str) -> CodeResult:
     raised: BaseException | None
     with capture.installed():
         try:
+            # Without history: `In`, `Out` and the execution counter are the person's, and a saved
+            # notebook must not have gaps.
             result = shell.run_cell(source, store_history=False)  # type: ignore[no-untyped-call]
             raised = result.error_before_exec
+            # `run_cell` swallows KeyboardInterrupt and SystemExit. Without a look at the result a
+            # stopped tool would seem to have ended well, and the model be asked again.
             if result.error_in_exec is not None:
                 raised = result.error_in_exec
         except KeyboardInterrupt as error:  # it came between our lines and the code's
             raised = error
+        # What a child process printed is still on its way through a pipe; left alone it would be
+        # counted to the next tool.
         capture.descriptors.settle()
     return CodeResult(
         stdout=capture.stdout.text(),
@@ -132,6 +138,8 @@ class Tee(Passing):
         written = self.stream.write(clean_text(text))  # ipykernel chokes on half surrogates
         if self._only_passes:
             return written
+        # The person sees all of it; only the copy for the model is bounded, or a loop that prints
+        # would take all memory.
         if self._length < self._limit:
             self._kept.append(text[: self._limit - self._length])
         self._length += len(text)
@@ -161,6 +169,7 @@ class _Descriptors:
 
     def __init__(self, *streams: TextIO) -> None:
         self.characters = 0
+        # Another capture, or pytest's, may stand in front of the kernel's stream.
         kernels = map(_innermost, streams)
         self._streams = [s for s in kernels if getattr(s, "watch_fd_thread", None) is not None]
 
@@ -176,6 +185,7 @@ class _Descriptors:
         handles = [getattr(stream, "_fid", None) for stream in self._streams]
         waiting = [handle for handle in handles if isinstance(handle, int)]
         for _ in range(SETTLE_TRIES if waiting else 0):
+            # Looked at before the sleep: what was read by then is written after it.
             is_read = not select.select(waiting, [], [], 0)[0]
             time.sleep(SETTLE_S)  # what was read is written now
             if is_read:
@@ -222,7 +232,10 @@ class _Capture:
                 (sys, "displayhook", self._show_value),
                 (shell.display_trap, "hook", self._show_value),
                 (shell.display_pub, "publish", self._publishing(shell.display_pub.publish)),
+                # An `error` output in the cell would make nbval fail, and the cell itself has not
+                # failed.
                 (shell, "_showtraceback", self._keep_traceback),
+                # `exit()` in a model's code would take the kernel and all variables along.
                 (shell, "ask_exit", self._ignore_exit),
                 (shell, "loop_runner", run_on_private_loop),
                 (shell.events, "trigger", self._triggering(shell.events.trigger)),
@@ -247,6 +260,7 @@ class _Capture:
         if data:  # empty: the value displayed itself
             before = len(self.displays)
             cast("Any", self.shell.display_pub).publish(data=data, metadata=metadata)
+            # A formatter may display more than one thing; all of it stands for this value.
             for at in range(before, len(self.displays)):
                 self.displays[at] = structs.replace(self.displays[at], value=value)
 
@@ -269,10 +283,14 @@ class _Capture:
             *args: Any,
             **kwargs: Any,
         ) -> None:
+            # Widgets' callbacks and the person's own threads display too; that is not what the tool
+            # showed.
             if threading.current_thread() is not self._thread:
                 publish(data, metadata, *args, **kwargs)
                 return
             self._keep_display(data, metadata or {}, **kwargs)
+            # In a terminal a display is printed: it would be told twice, as a display and as
+            # output.
             with self.stdout.passing():
                 publish(data, metadata, *args, **kwargs)
 
@@ -306,12 +324,16 @@ class _Capture:
 @contextmanager
 def replaced(place: object, name: str, value: object) -> Iterator[None]:
     """Set an attribute for a while; leave alone what somebody else set meanwhile."""
+    # Set back what the object itself had: a method that comes of the class must not stay behind as
+    # an attribute of the instance.
     own = vars(place).get(name, _MISSING)
     before = getattr(place, name, _MISSING)
     setattr(place, name, value)
     try:
         yield
     finally:
+        # Code that ran may have redirected stdout for good; that is its right, and ours would undo
+        # it.
         if getattr(place, name, None) == value:
             _put_back(place, name, before if own is not _MISSING or _is_trait(place, name) else own)
 
@@ -346,6 +368,8 @@ def run_on_private_loop(coro: Coroutine[Any, Any, T]) -> T:
     cancelled.
     """
     outer = asyncio._get_running_loop()  # noqa: SLF001 - asyncio's hook for loops
+    # The kernel's loop runs this very cell; asyncio refuses a second one on its thread unless it is
+    # told that there is none.
     with _set_aside(outer), asyncio.Runner() as runner:
         # not runner.run: it would make a cancel of SIGINT, and the code wouldn't be interrupted
         return runner.get_loop().run_until_complete(coro)

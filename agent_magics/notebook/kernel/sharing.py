@@ -49,8 +49,10 @@ def is_secret(name: object, value: object) -> bool:
     A name with a word such as password or secret hides whatever may hold text; one that merely ends
     in key or token hides texts (counts of tokens and lists of keys are no secrets).
     """
+    # Under whatever name: it holds the keys of everything else on the machine.
     if value is os.environ or value is getattr(os, "environb", None):
         return True
+    # By `type`, not `isinstance`: a proxy's `__class__` is code of the notebook.
     if not isinstance(name, str) or issubclass(type(value), _HARMLESS):
         return False
     return _is_strong(name) or (_is_weak(name) and issubclass(type(value), str | bytes))
@@ -62,6 +64,7 @@ def is_secret_source(source: str, value: object) -> bool:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return is_secret(source, value)
+    # Any part of the way there: `secrets["db"]` names one as plainly as `db_secret`.
     strong = [name for name in _names(tree) if _is_strong(name)]
     return is_secret(strong[0] if strong else _last_name(tree), value)
 

@@ -35,6 +35,7 @@ def table_text(value: object, share: ShareLevel) -> str | None:
         return _joined(_series(value, share))
     if is_a(value, "numpy", "ndarray"):
         return _joined(_array(value, share))
+    # By name and shape, importing nothing: a library that isn't loaded can't have made the value.
     if library_of(value) and hasattr(value, "shape"):
         return _joined(_of_other_library(value, share))
     return None
@@ -98,6 +99,7 @@ def _sample(frame: Any, *, has_index: bool, is_series: bool = False) -> str:
     try:
         head = _masked(frame.head(SAMPLE_ROWS), _secret_columns(frame)).map(_cell)
         names = [name for name in frame.index.names if name is not None]
+        # An index is a column by another name.
         hides_index = has_index and any(map(is_secret_name, names))
         text = head.to_csv(index=has_index and not hides_index, header=not is_series)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a cell's own repr may raise anything
@@ -166,6 +168,7 @@ def _statistics(array: Any) -> Iterator[str]:
     lacks = int(numpy.isnan(array).sum()) if array.dtype.kind == "f" else 0
     known = array[~numpy.isnan(array)] if lacks else array
     if known.size:
+        # Overflow in a mean is the data's affair; a warning would stand in the person's cell.
         with numpy.errstate(all="ignore"):
             low, mean, high = known.min(), known.mean(dtype=float), known.max()
         yield f"min {low:g}, mean {mean:g}, max {high:g}"

@@ -34,6 +34,8 @@ def _cut(told: traceback.TracebackException | None, *, seen: set[int]) -> None:
         return
     seen.add(id(told))
     kept: list[traceback.FrameSummary] = []
+    # Frames of libraries say little about the person's mistake, and fill what a request has room
+    # for.
     for library, run in groupby(told.stack, key=lambda frame: _library_of(frame.filename)):
         frames = list(run)
         kept += frames if library is None else [_mark(library, len(frames))]

@@ -79,6 +79,8 @@ def _pretty(value: object) -> str:
     pretty: Callable[..., str] = printer.pretty
     # A line an item would be mostly blanks.
     width = _WIDE if type(value) in _CONTAINERS[1:] else _NARROW
+    # Printing a container prints all of it before anything is cut: a list of a million frames would
+    # hold the cell for minutes.
     shown = pretty(_Sampler().sampled(value), max_width=width, max_seq_length=MAX_ITEMS + 1)
     size = len(value) if type(value) in _CONTAINERS else 0  # type: ignore[arg-type] # one of them
     if size <= MAX_ITEMS:
@@ -128,6 +130,7 @@ class _Sampler:
                 made[_Raw("…")] = _Raw("…")
                 break
             shown = self.sampled(key, depth + 1)
+            # Keys of a dictionary are names as well: settings are often kept so.
             made[shown] = _Raw(SECRET) if is_secret(key, item) else self.sampled(item, depth + 1)
         return made
 

@@ -139,6 +139,7 @@ def parse(command: Command, line: str) -> ParsedLine:
             options[flag] = value
             if _find(command, flag).repeats:
                 repeated[flag] = (*repeated.get(flag, ()), value)
+        # The first word that is no option begins the prompt; options behind it are words of it.
         elif command.takes_text:
             break
         else:

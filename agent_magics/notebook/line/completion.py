@@ -115,6 +115,7 @@ class Completer:
         known = self._known(magic(found["name"]), done, fragment, is_cell=bool(found["cell"]))
         names = known.names
         if known.option is not None and known.option.is_list:
+            # In a list only what is behind the last comma is being typed.
             before, _, fragment = fragment.rpartition(",")
             names = [name for name in names if name not in before.split(",")]
         matching = continued(names, fragment)
@@ -152,6 +153,7 @@ class Completer:
 def _result(matching: Sequence[str], fragment: str, *, kind: str = "magic") -> SimpleMatcherResult:
     return SimpleMatcherResult(
         completions=[SimpleCompletion(name, type=kind) for name in matching],
+        # IPython would put files and names of Python among ours.
         suppress=bool(matching),
         matched_fragment=fragment,
     )

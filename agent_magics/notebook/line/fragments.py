@@ -30,6 +30,7 @@ def begun(text: str) -> Begun:
     rest = text.lstrip()
     while rest:
         token, after = next_token(rest)
+        # The last word is being typed only while no blank stands behind it.
         if _OPEN.fullmatch(rest) or not (after or rest[-1].isspace()):
             return Begun(done, rest)
         done.append(token)

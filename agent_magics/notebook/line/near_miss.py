@@ -32,6 +32,7 @@ _MEANT = {
 def near_miss(line: str) -> str | None:
     """Say what was probably meant by a line that is no command; None where it is a prompt."""
     words = line.split()
+    # A capital or a full stop is prose: people do ask "Undo that."
     if not words or not words[0].islower() or _is_a_sentence(words):
         return None
     meant = _nearest(words[0], tuple(_MEANT))

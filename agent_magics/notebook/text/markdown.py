@@ -45,6 +45,8 @@ def safe_parts(texts: Sequence[str]) -> list[str]:
     """Make texts safe that will stand in one output, blank lines between them."""
     parts = [list(_blocks(text.splitlines())) for text in texts]
     codes = ("\n".join(block) for blocks in parts for is_code, block in blocks if is_code)
+    # nbconvert looks for mathematics before it looks for code, over the whole output: a dollar in
+    # one part pairs with one in another.
     has_math_in_code = any(map(_MATH.search, codes))
     return [_safe_blocks(blocks, may_have_math=not has_math_in_code) for blocks in parts]
 
@@ -84,10 +86,12 @@ def settled(text: str) -> int:
         opened = _opening(bare[index])
         if opened is not None:
             prefix, fence, _ = opened
+            # Inside a fence a blank line ends nothing.
             index, _ = _content(bare, index + 1, len(prefix), fence)
             continue
         index += 1
         if not bare[index - 1].strip() and bare[index : index + 1]:
+            # An indented line may go on a list that the blank line seemed to end.
             following = bare[index]
             end = ends[index] if following.strip() and following[0] not in " \t" else end
     return end
@@ -147,6 +151,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
 
 def _opening(line: str) -> tuple[str, str, str] | None:
     """Read an opening fence: what stands before it, the fence, the language."""
+    # Readers count a tab as columns; with other columns than theirs a fence would close elsewhere.
     line = line.expandtabs(TAB_COLUMNS)
     before = _CONTAINERS.match(line)
     assert before  # it matches nothing at all, too
@@ -178,6 +183,7 @@ def _fenced(prefix: str, mark: str, language: str, content: list[str]) -> list[s
 
 
 def _safe_line(line: str) -> str:
+    # A model could otherwise write a footer, or the line of a tool that never ran.
     if _LIKE_OURS.fullmatch(line):
         line = re.sub(r"([*_])", r"\\\1", line)
     if _LIKE_A_CALL.fullmatch(line):
@@ -198,13 +204,18 @@ def _safe_span(span: re.Match[str]) -> str:
 
 
 def _safe_inline(text: str) -> str:
+    # Never HTML of a model's: in a trusted notebook it runs as script in the page.
     text = _TAG_START.sub("&lt;", _AUTOLINK.sub(r"\1", text))
+    # An image is fetched as soon as it is shown, and its address can carry data out; a link waits
+    # for a click.
     text = _DEFINITION.sub(r"]\:", _IMAGE_START.sub("[", text))
     text = _FENCE_RUN.sub(lambda run: f"&#{ord(run.group()[0])};" * len(run.group()), text)
     return _LINK_TARGET.sub(_safe_target, text)
 
 
 def _safe_target(found: re.Match[str]) -> str:
+    # Browsers decode entities and leave out blanks and controls before they look at the scheme; so
+    # must we.
     plain = re.sub(r"[\s\x00-\x20\\<]", "", unescape(found["target"])).lower()
     if _SCHEME.match(plain):
         return f"\\{found.group()}"

@@ -184,6 +184,7 @@ class Page:
         if not self.is_in_the_way:
             return
         output = self._outputs[-1]
+        # nbclient and nbval ignore updates: a call shown now would stand there unfinished for ever.
         waits = [] if self.is_live else [line for line in output.lines() if line.is_open]
         output.parts = [part for part in output.parts if part not in waits]
         if output.parts or output.is_shown:
@@ -260,6 +261,8 @@ class Page:
         transient = {"display_id": output.display_id} if self.is_live else {}
         self._is_showing = True  # publishers may print: that is no output of others
         try:
+            # In the context of the cell that asked, or the output lands in whichever cell runs now.
+            # A copy, as a context can't be entered twice.
             self._context.copy().run(
                 self._publish, data, metadata, transient=transient, update=output.is_shown
             )

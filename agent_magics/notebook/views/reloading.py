@@ -65,6 +65,8 @@ class NewPages:
 
     async def _received(self, frames: Any) -> None:
         try:
+            # Only while a magic waits: then the main thread answers nothing, and a reloaded page
+            # would wait for the end of the cell.
             is_answered = background_loop().main.is_waited_on and self._answered(frames)
         except Exception:  # noqa: BLE001 - it is the kernel's to say what is wrong with a message
             _log.debug("a message was left to the kernel", exc_info=True)
@@ -77,6 +79,7 @@ class NewPages:
         idents, parts = session.feed_identities(frames, copy=False)
         # Only looked at: what is read with its content counts as received, and never again.
         request = session.deserialize(parts, content=False, copy=False)
+        # A subshell answers for itself.
         if request["header"].get("subshell_id") is not None:
             return False
         content = request["content"] = session.unpack(request["content"])
@@ -110,6 +113,8 @@ class NewPages:
             yield
         finally:
             answered.reset(token)
+            # A page takes its request as done at this; but what it shows then is an idle kernel, so
+            # the truth follows.
             self._tell("idle", request)
             self._tell("busy")
 

@@ -9,7 +9,7 @@ import msgspec
 from agent_magics.core.errors import SlotNotFound
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.session_state import BudgetState, budget_now
 from agent_magics.notebook.views.session_state import Session as StateSource
 from agent_magics.notebook.views.session_text import budget_html, budget_text
@@ -31,7 +31,7 @@ class TokenBudget(LiveView):
     is current. Raises `SlotNotFound`. `session` as in `SlotTabs`.
     """
 
-    _esm = module_of("token_budget.js", "live.js", default="live(tokenBudget)")
+    _esm = view_module("token_budget")
     grows = True
 
     def __init__(self, session: Session, slot: str | None = None) -> None:
@@ -70,6 +70,7 @@ class TokenBudget(LiveView):
     def _frees(self, slot: str, used: int) -> int | None:
         """Return what a compaction would free; computed again only where the context changed."""
         known = self._foreseen.get(slot)
+        # Planning builds a request; the same context would give the same plan.
         if known is None or known[0] != used:
             plan = self._session.foreseen_compaction(slot)
             frees = None if plan is None else max(0, plan.tokens_before - plan.tokens_after)

@@ -148,6 +148,8 @@ class LiveView(Output, LiveWidget):
     def tell(self, state: dict[str, Any]) -> None:
         """Bring the view up to date; pages are sent what changed. From any thread."""
         with self._telling:
+            # Deltas, as a whole state of a large session is some 5 KB at each event and a delta
+            # about 110 bytes.
             delta = state_delta(self._state, state)
             if delta:
                 self._state = state
@@ -157,6 +159,8 @@ class LiveView(Output, LiveWidget):
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as ipywidgets has it
         """Return the traits, and where all are asked for the state along with them."""
         made: dict[str, Any] = super().get_state(key, drop_defaults)
+        # The state is no trait: as one it would be sent whole at each change, and saved in the
+        # notebook's file.
         return made if key is not None else {**made, "state": self._state, "number": self._number}
 
     def hear(self, message: object) -> None:

@@ -32,6 +32,8 @@ class Views:
         self.session = session
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
+        # One view for the same question: a cell that runs again would leave a widget behind each
+        # time.
         self._comparisons: dict[tuple[tuple[str, ...], str | None], CompareView] = {}
         self._ledger: LedgerWidget | None = None
 

@@ -40,7 +40,7 @@ class Shortener:
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
-        # First the purse: giving up turns for a request that may not be sent would lose them for
+        # Spending limits first: turns given up for a request that may not be sent would be lost for
         # nothing.
         admit(self.compactor.prepared(slot, made))
         # A failed summary of this recovery has asked them already; a second question could get

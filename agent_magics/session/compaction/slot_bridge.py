@@ -101,6 +101,7 @@ class SlotBridge:
             except AgentError as error:
                 _log.error("no summary of slot %s for a bridge: %s", source.slot_id, error.code)
                 warning = f"no summary was carried over: {error.message}"
+        # An empty note would only tell the model that something is missing.
         if not summary and not facts:
             because = f" ({warning})" if warning else ""
             raise InputValidation(
@@ -124,6 +125,8 @@ class SlotBridge:
         writers: dict[str, str | None] = {}
         for event in self.recorder.loaded.events:
             if isinstance(event.payload, MemorySet):
+                # The last writer has it: a fact that another slot has corrected is no longer this
+                # one's.
                 writers[event.payload.key] = event.slot_uid
         return {
             key

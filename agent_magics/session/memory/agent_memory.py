@@ -87,6 +87,7 @@ class AgentMemory:
         """
         kept, content = self._store(), _checked(content)
         for memory in await kept.list_by_namespace(self.namespace):
+            # Twice the same would take two places of the few that are shown.
             if memory.content == content:
                 return await self._save(memory)
         at = self._clock.now()
@@ -145,6 +146,8 @@ class AgentMemory:
         made: Memory = clean_value(msgspec.structs.replace(memory, updated_at=self._clock.now()))
         await self._store().upsert(made)
         if self._session is not None:
+            # The open session has chosen what it shows; a person expects that what was said just
+            # now holds.
             self._session.recall.add(made)
         return made
 

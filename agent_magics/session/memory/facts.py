@@ -53,6 +53,8 @@ class SessionMemory:
                 f'The value of "{key}" looks like a key or a password, and facts stand in every'
                 " request; it is not kept."
             )
+        # The whole snapshot is weighed: it is sent with every request, so its size is everybody's
+        # price.
         wanted = {**self._recorder.loaded.memory, key: value}
         tokens = count_text(render_session_context(wanted))
         if tokens > MAX_SNAPSHOT_TOKENS:
@@ -62,6 +64,7 @@ class SessionMemory:
                 f" {_heaviest(wanted)}."
             )
         slot = self._recorder.loaded.slots[slot_uid or self._recorder.loaded.current_uid]
+        # A static slot is unknown to the store.
         origin = None if is_static(slot) else slot.uid
         await self._recorder.append([MemorySet(key=key, value=value)], slot_uid=origin)
 

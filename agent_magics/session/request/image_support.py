@@ -26,6 +26,8 @@ def as_seen_by(model: ModelInfo, projection: Projection, *, is_asking: bool) -> 
     """
     if model.has_vision is not False:
         return projection
+    # An older image becomes a word, as the model did without it before; the one that is asked about
+    # now must be refused, not dropped.
     asked = _last_said(projection.messages) if is_asking else None
     hidden = [m for m in projection.messages if m is not asked and has_image(m)]
     if not hidden:

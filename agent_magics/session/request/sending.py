@@ -58,6 +58,7 @@ async def ask(provider: Answerer, request: ChatRequest) -> AsyncGenerator[ChatEv
     except (Exception, asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:
+        # A provider's KeyboardInterrupt or SystemExit would end the loop that all sessions live on.
         raise RuntimeError(said_by(error)) from error
     raise StreamInterrupted("The model's answer ended before it was complete.")
 
@@ -122,6 +123,8 @@ def _checked(event: ChatEvent, provider: Answerer) -> ChatEvent:
     match event:
         case TextDelta(text=str()) | ReasoningDelta(text=str()):  # the many: nothing to look at
             return event
+        # Arguments are foreign JSON and are judged for themselves: one bad number must not lose the
+        # whole answer.
         case CallReady(call=ToolCall() as call):
             named = msgspec.structs.replace(call, arguments=None)
             made = _read_again(CallReady(call=named), provider)
@@ -137,6 +140,8 @@ def _checked(event: ChatEvent, provider: Answerer) -> ChatEvent:
 def _read_again(event: ChatEvent, provider: Answerer) -> ChatEvent:
     """Write an event and read it: what comes back is of the declared types."""
     try:
+        # A struct built in Python isn't checked; a wrong type would be found only when the ledger
+        # is read again.
         data = msgspec.msgpack.encode(clean_value(event))
         read: ChatEvent = msgspec.msgpack.decode(data, type=ChatEvent)
     except _UNFIT as error:

@@ -38,6 +38,7 @@ class TurnSpending:
     @property
     def cost_usd(self) -> float | None:
         """The turn's price in US dollars; None where a part of it isn't known."""
+        # A part of a price, shown as the price, would be wrong.
         known = self.spent.requests > 0 and self.spent.priced == self.spent.requests
         return self.spent.usd if known else None
 
@@ -78,6 +79,8 @@ class TurnSpending:
         reached = self._reached()
         if reached is None:
             return provider
+        # Claimed at once: slots that ask the same in one moment would all pass by one recorded
+        # answer, and all but one then pay.
         recorded = provider.claim(request) if isinstance(provider, Replaying) else None
         if recorded is None:
             raise reached

@@ -15,6 +15,7 @@ def slot_of_cell(loaded: LoadedSession, origin: Origin) -> str | None:
     found: tuple[LedgerEvent, Slot] | None = None
     for slot in loaded.living.values():
         for event in reversed(loaded.view(slot).events):
+            # Inherited turns were asked in the parent, which is looked at by itself.
             if event.slot_uid != slot.uid:
                 break
             if not _is_from(event, origin):
@@ -22,6 +23,7 @@ def slot_of_cell(loaded: LoadedSession, origin: Origin) -> str | None:
             if found is None or event.seq > found[0].seq:
                 found = (event, slot)
             break
+    # Without an id the same text may stand in two cells; only the last turn is surely this one's.
     if found is None or (origin.cell_id is None and not _is_last(loaded, *found)):
         return None
     return found[1].slot_id

@@ -89,10 +89,13 @@ class SlotChanges:
         strategy = made.source.strategy
         child = msgspec.structs.replace(
             self._new_slot(slot_id, made),
+            # A static parent isn't stored: the child has its messages as events of its own.
             parent_uid=None if is_static(parent) else parent.uid,
             fork_seq=fork_seq,
             focus_seq=self._focus_seq(parent, strategy, fork_seq),
         )
+        # The parent's row, not a copy: a checkpoint is never changed, and names what it sums up by
+        # seq.
         slot = msgspec.structs.replace(child, checkpoint_id=self._choice.for_child(parent, child))
         derived = SlotChanged(
             action="derived",
@@ -133,6 +136,7 @@ class SlotChanges:
             SlotChanged(action="deleted", slot_id=slot.slot_id), slot_uid=slot.uid
         )
         is_current = slot.uid == self._loaded.current_uid
+        # `default` can't be deleted, so there is always one to fall back on.
         anchor = self._loaded.living[DEFAULT_SLOT].uid
         return Change(
             events=(event,), slots=(gone,), current_slot_uid=anchor if is_current else None

@@ -39,6 +39,7 @@ class Listing:
             is_current=slot.uid == loaded.current_uid,
         )
         kept = self._kept.get(slot.uid)
+        # Weighing a slot of 20,000 turns takes 0.2 s, and views ask at each change.
         return kept if kept and kept[0].are(now) else (now, _meta(loaded, now))
 
 
@@ -91,6 +92,7 @@ def _message_count(slot: Slot, view: SlotHistory) -> int:
 
 
 def _says_something(payload: object) -> bool:
+    # An answer without a word only tells how its turn ended.
     return not isinstance(payload, AssistantMessage) or bool(payload.content)
 
 

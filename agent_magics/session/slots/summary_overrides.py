@@ -36,6 +36,7 @@ def override_after(loaded: LoadedSession, slot: Slot, view: SlotHistory) -> tupl
     if not isinstance(mode, Focused) or not made:
         return slot, None
     turns = {event.turn_id for event in view.events}
+    # An override is a summary of turns: with them gone it would tell what was taken back.
     kept = next((each for each in reversed(made) if each.turn_id in turns), None)
     text = kept.text if kept else None
     if text == mode.summary_override:
@@ -53,6 +54,7 @@ def _automatic(loaded: LoadedSession, slot: Slot) -> list[Override]:
         match event.payload:
             case SlotChanged(config=SlotConfig() as config) if event.slot_uid == slot.uid:
                 text = _text_of(config)
+                # A person's own override isn't made of turns, and stays whatever leaves the view.
                 if event.turn_id is None and text != holds:
                     made.clear()
                 elif event.turn_id is not None and text:

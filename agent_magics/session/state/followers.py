@@ -54,6 +54,7 @@ class Followers:
         """Keep a view up to date from now on; return how to stop that. Both from any thread."""
         key = object()
         self._views[key] = view
+        # Made on another thread while the session closed; nobody else would end it.
         if self._is_over:
             self._end(key)
         return lambda: _drop(self._views, key)
@@ -85,12 +86,15 @@ class Followers:
         is_streaming = False
         while self._views and (self._is_stale or is_streaming):
             self._is_stale = False
+            # Streaming text is no change of the ledger, so views that show it are asked for it in
+            # the same rhythm.
             is_streaming = bool(self._running) and any(
                 view.grows for view in tuple(self._views.values())
             )
             began = loop.time()
             self.refresh()
             took_s = loop.time() - began
+            # Answers come first: views of a large session may take long, and then come less often.
             await asyncio.sleep(max(PUSH_INTERVAL_S, took_s * SHARE_OF_LOOP))
 
 

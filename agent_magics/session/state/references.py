@@ -26,6 +26,8 @@ class References:
 
     def keep(self, turn_id: str, slot_uid: str, sections: Sequence[Section] = ()) -> None:
         """Gather what is new once, for all requests of a turn; `sections` come last."""
+        # Once a turn: a tool that changes a variable would otherwise change what stands before the
+        # prompt, and break the cache in mid-turn.
         self._kept[turn_id] = self._render(slot_uid, sections)
 
     def forget(self, turn_id: str) -> None:

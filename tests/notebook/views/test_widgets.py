@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -18,7 +17,6 @@ from agent_magics.core.messages import Text
 from agent_magics.dataframes.frames import Frames
 from agent_magics.notebook.views.comparison.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
-from agent_magics.notebook.views.front_end import view_source
 from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
 from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
@@ -211,16 +209,6 @@ def test_pages_are_sent_what_changed() -> None:
     assert sent == [{"kind": "delta", "number": 1, "delta": {"set": {"title": "trains"}}}]
     assert view.get_state()["number"] == 1
     assert view.get_state()["state"]["title"] == "trains"
-
-
-@pytest.mark.parametrize("name", ["slot_tabs.js", "token_budget.js", "live.js"])
-def test_views_are_found_in_the_tree(name: str, root: Path) -> None:
-    """An editable install reads them where they are written."""
-    assert view_source(name) in (
-        root / "widgets" / "src" / name,
-        root / "agent_magics" / "static" / name,
-    )
-    assert view_source(name).is_file()
 
 
 @pytest.mark.req("W1")

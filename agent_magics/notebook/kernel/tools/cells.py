@@ -58,6 +58,7 @@ def _cells(shell: Any, count: int, share: ShareLevel) -> str:
         numbers = [n for n in numbers if n != shell.displayhook.prompt_count]
     told: list[str] = []
     room = MAX_ALL_CHARACTERS
+    # From the newest, so that the older ones are left out where there is no room.
     for number in reversed(numbers[-count:]):
         told.append(_cell(number, sources[number], values, share))
         room -= len(told[-1])

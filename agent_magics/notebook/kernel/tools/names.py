@@ -91,6 +91,7 @@ class ShellNames:
 
 def module_of(value: object) -> str:
     """Name the module of a value's type."""
+    # Past the metaclass, which may have a `__module__` that runs code.
     module = type.__dict__["__module__"].__get__(type(value))
     return module if isinstance(module, str) else ""
 
@@ -126,6 +127,8 @@ def _attribute(value: Any, name: str) -> object:
         if is_a(value, "pandas", "DataFrame") and name in value.columns:
             return value[name]
         raise InputValidation(f"{type_name(value)} has no attribute {name}.")
+    # A property of the notebook's own class is code that may do anything; those of known libraries
+    # only compute.
     if type(found) in _STORED or (_is_of_library(value) and not callable(found)):
         return getattr(value, name)
     if isinstance(found, classmethod | staticmethod):
@@ -136,6 +139,7 @@ def _attribute(value: Any, name: str) -> object:
 
 
 def _item(value: Any, index: object) -> object:
+    # `type`, not `isinstance`: a subclass may have a `__getitem__` of its own.
     if not (type(value) in _INDEXED or _is_of_library(value)):
         raise _needs_code(f"An item of {type_name(value)}")
     try:

@@ -118,4 +118,5 @@ def _reason(result: CodeResult, share: ShareLevel) -> str:
     if result.interrupted:
         return "interrupted"
     lines = result.traceback.strip().splitlines()
+    # The text of an error may hold a value: KeyError names the key.
     return lines[-1].strip() if lines and share == "sample" else result.error

@@ -18,7 +18,7 @@ from agent_magics.notebook.views.comparison.comparison import Session as AnswerS
 from agent_magics.notebook.views.comparison.text import comparison_html, comparison_text
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.view import LiveView
 from agent_magics.threads.loop import background_loop
 
@@ -43,7 +43,7 @@ class CompareView(LiveView):
     `InputValidation` where only one is named or one is named twice. `session` as in `SlotTabs`.
     """
 
-    _esm = module_of("compare_view.js", "live.js", default="live(compareView)")
+    _esm = view_module("compare_view")
     grows = True
 
     def __init__(self, session: Session, *slots: str) -> None:

@@ -52,6 +52,7 @@ class Comparing:
         """
         number, known = self._next(), self._known
         try:
+            # Most changes of a session change no answer; those are told without a thread.
             state = make(lambda base, answer: known[base, answer])
         except KeyError:
             self._hand_over(number, make)
@@ -111,6 +112,7 @@ class Comparing:
 
     def _say(self, number: int, state: ComparisonState) -> None:
         with self._telling:
+            # A quick one may overtake the one that is still being compared.
             if number > self._told:
                 self._told = number
                 self._tell(state)

@@ -24,7 +24,7 @@ from agent_magics.core.ports import SessionState
 from agent_magics.notebook.kernel.host import somebody_there
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.ledger.lines import Part, parts_of
 from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query, slot_names
 from agent_magics.notebook.views.ledger.text import ShownLines, ledger_html, ledger_text, shown_of
@@ -102,13 +102,7 @@ class LedgerWidget(LiveWidget):
     `state` says how much there is, and what each explorer began with. Made on the main thread.
     """
 
-    _esm = module_of(
-        "event_grid.js",
-        "ledger_explorer.js",
-        "live_ledger.js",
-        "live.js",
-        default="liveLedger(ledgerExplorer)",
-    )
+    _esm = view_module("ledger_explorer")
     state = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:
@@ -154,12 +148,14 @@ class LedgerWidget(LiveWidget):
             "kinds": list(query.kinds),
             "find": " ".join(query.words),
         }
+        # Every explorer of a notebook that is run again and again would stay in the state for good.
         while len(self._queries) > MAX_EXPLORERS:
             del self._queries[next(iter(self._queries))]
         self.refresh()
 
     def _state(self) -> dict[str, Any]:
         (state,) = self._session.frames.states()
+        # Only what is new: this runs at each change, and a ledger may have 100,000 events.
         self._kinds.update(type(event.payload) for event in islice(state.events, self._seen, None))
         self._seen = len(state.events)
         named = {str(kind.__struct_config__.tag) for kind in self._kinds}
@@ -174,6 +170,7 @@ class LedgerWidget(LiveWidget):
 
     def _window(self, query: Query, first: int, count: int) -> dict[str, Any]:
         """Return some rows of those that match; a negative `first` counts from the end."""
+        # The numbers come from a page, which anybody may have written.
         count = min(max(count, 0), MAX_ROWS)
         with self._reading:
             (state,) = self._session.frames.states()

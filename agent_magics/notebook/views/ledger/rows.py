@@ -83,6 +83,7 @@ class LedgerRows:
         newer = state.events[len(self._events) :]
         if state.slots != self._state.slots:
             self._found.clear()  # names may have changed
+        # Only these give turns their numbers; anything else leaves them as they are.
         if any(isinstance(event.payload, UserMessage | Rewind | Clear) for event in newer):
             self._places = None
         self._state, self._events = state, state.events
@@ -102,6 +103,8 @@ class LedgerRows:
         """Return the positions of the events that match, in order."""
         if query.is_all:
             return range(len(self._events))
+        # Taken out and put in again, so that the one unused for longest is the first to go; only
+        # what came since is searched.
         found, upto = self._found.pop(query, ([], 0))
         if upto < len(self._events):
             found += self._matches(query, upto)
@@ -171,6 +174,7 @@ class LedgerRows:
         if query.turn is None:
             return {slot.uid: None for slot in named}
         slots = {slot.uid: slot for slot in self._state.slots}
+        # A name may have been used again; the living slot is meant, if there is one.
         living = [slot.uid for slot in named if not slot.deleted] or [s.uid for s in named]
         return {uid: bound for root in living for uid, bound in lineage(root, slots)}
 

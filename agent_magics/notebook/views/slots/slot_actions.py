@@ -113,6 +113,7 @@ async def _done(session: Session, action: Action) -> ActionNotice:
             await session.configure_slot(slot, mode=mode)
             return ActionNotice(text=f"{slot} is {mode_label(mode)}")
         case Delete(slot=slot):
+            # By uid, before it is gone: the name may be used again when somebody wants it back.
             uid = next((one.uid for one in session.list_slots() if one.slot_id == slot), None)
             await session.delete_slot(slot)
             text = f"{slot} is deleted, its log is kept; now in {session.current_slot}"

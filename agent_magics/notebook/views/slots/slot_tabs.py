@@ -10,7 +10,7 @@ import traitlets
 
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
+from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.session_state import Session as StateSource
 from agent_magics.notebook.views.session_state import SessionViewState, SlotState, session_state
 from agent_magics.notebook.views.session_text import slots_html, slots_text
@@ -41,7 +41,7 @@ class SlotTabs(LiveView):
     ends the view, and so does closing the session.
     """
 
-    _esm = module_of("slot_tabs.js", "live.js", default="live(slotTabs)")
+    _esm = view_module("slot_tabs")
     notice = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:

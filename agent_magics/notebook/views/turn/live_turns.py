@@ -58,6 +58,8 @@ class LiveTurns:
         if view is None:  # whoever shows the turn does that before it waits on the main thread
             await self._on_main.call(lambda: None)
             view = self._find(request.turn_id)
+        # One channel at a time: a pending `input()` can't be withdrawn, so it comes only where no
+        # button is seen.
         answer = await view.ask(request) if view else None
         return answer or await self._otherwise.ask(request)
 

@@ -1,8 +1,9 @@
 """What the turn view shows of a running turn, and what of it has changed since it was last told.
 
-The shapes below are the JSON that `widgets/src/turn_view.js` draws; `tests/data/turn_view.json` is
-an example that tests check from both sides. A turn has a place for each output that it grows in;
-each place has items, in the order they came, and the newest place has the status.
+The shapes below are the JSON that `widgets/src/views/turn_state.js` describes, of which
+`tests/data/turn_view.json` is an example that tests check from both sides. A turn has a place for
+each output that it grows in; each place has items, in the order they came, and the newest place
+has the status.
 """
 
 from __future__ import annotations
@@ -116,12 +117,16 @@ class _Grows:
         self._pieces.append(text)
 
     def raw(self) -> str:
+        # Joined when somebody looks, not at each chunk, which would copy the whole answer every
+        # time.
         self._pieces = ["".join(self._pieces)]
         return self._pieces[0]
 
     def split(self, number: int) -> _Grows | None:
         """Part with what may still change, where what stands before it can't any more."""
         raw = self.raw()
+        # Markdown before a settled place can't change any more: the page renders only what stands
+        # behind it.
         end = settled(raw) if self.kind == "text" else 0
         if end == 0:
             return None
@@ -329,6 +334,8 @@ class TurnPicture:
                 changed["status"] = None
             if name == self._status_place and self._is_status_new:
                 changed["status"] = self._status_now()
+            # A page may have a place of this name from before a reload; "whole" tells it to begin
+            # anew.
             if changed and place.is_new:
                 changed["whole"] = True
                 place.is_new = False
@@ -399,6 +406,7 @@ def _difference(old: str, new: str) -> dict[str, Any]:
             low = middle
         else:
             high = middle - 1
+    # JavaScript counts in UTF-16 units, where an emoji is two.
     return {"cut": len(old[low:].encode("utf-16-le", "replace")) // 2, "add": new[low:]}
 
 

@@ -32,7 +32,7 @@ from agent_magics.core.turns import (
 )
 from agent_magics.notebook.kernel.approval import Question
 from agent_magics.notebook.text.page import Page, call_line, mark_of
-from agent_magics.notebook.views.front_end import answer_while_busy, module_of, new_anchor
+from agent_magics.notebook.views.front_end import answer_while_busy, new_anchor, view_module
 from agent_magics.notebook.views.turn.turn_state import ContextShare, Phase, TurnPicture
 from agent_magics.session.state.running_turn import RunningTurn
 from agent_magics.settings import shown_model
@@ -52,7 +52,7 @@ MAX_REASON_CHARACTERS = 1_000
 class TurnWidget(anywidget.AnyWidget):
     """What the pages hold; places are told by messages."""
 
-    _esm = module_of("turn_view.js", "live_turns.js", "live.js", default="liveTurns(turnView)")
+    _esm = view_module("turn_view")
     anchor = traitlets.Unicode().tag(sync=True)
 
 
@@ -95,6 +95,7 @@ class TurnViews:
         """
         view = DrawnTurn(turn, page, stop=stop, share=share, pages=self)
         ended = [each for each in self._views if each.is_over]
+        # Some are kept: a page that is reloaded asks for what its outputs are anchored to.
         forgotten = ended[: max(0, len(self._views) + 1 - KEPT_TURNS)]
         self._views = (*(each for each in self._views if each not in forgotten), view)
         return view
@@ -102,6 +103,7 @@ class TurnViews:
     def find(self, turn_id: str) -> DrawnTurn | None:
         """Find where to ask about a turn: its newest view that a page draws, else the newest."""
         views = [view for view in self._views if view.turn_id == turn_id and not view.is_over]
+        # A turn that is shown in two cells asks where somebody can see it.
         watched = [view for view in views if view.is_watched]
         return next(reversed(watched or views), None)
 
@@ -158,6 +160,8 @@ class TurnViews:
         began, has_told = loop.time(), self._push()
         while has_told:
             took_s = loop.time() - began
+            # The loop serves all turns: drawing takes a tenth of it at most, whatever a message
+            # costs.
             await asyncio.sleep(max(SEND_INTERVAL_S, took_s * SHARE_OF_LOOP))
             began, has_told = loop.time(), self._push()
 
@@ -271,6 +275,8 @@ class DrawnTurn:
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """Ask with buttons; None where no page shows them in time. A cancel withdraws them."""
+        # A question in a page that doesn't draw would wait for a click that can't come; stdin is
+        # asked then.
         if not await self._is_seen():
             return None
         self._here()
@@ -279,12 +285,16 @@ class DrawnTurn:
         self._questions[number] = asked
         self._doing("asking")
         try:
+            # The page has to say that the question stands there: a tab in the background draws
+            # nothing.
             async with asyncio.timeout(SHOWN_PATIENCE_S):
                 await asked.is_shown.wait()
             return await asked.answer
         except TimeoutError:
             return None
         finally:
+            # Withdrawn on every way out, or a button would answer a question that is no longer
+            # asked.
             del self._questions[number]
             self.picture.drop(number)
             self._doing("tools" if self.picture.running else "waiting")
@@ -298,6 +308,8 @@ class DrawnTurn:
             async with asyncio.timeout(FOUND_PATIENCE_S):
                 await self._watched.wait()
         except TimeoutError:
+            # Waited for once: without a page each later question would cost the same five seconds
+            # again.
             self._pages.are_absent = True
         return self._page.is_watched
 
