@@ -33,13 +33,14 @@ from agent_magics.core.ports import Change, Provider, SessionState, Tool
 from agent_magics.core.slots import Readonly, Slot, Static
 from agent_magics.core.turns import Failed, Panicked
 from agent_magics.session.compaction.compactor import Compactor
-from agent_magics.session.compaction.request_fitter import Trigger
 from agent_magics.session.compaction.slot_bridge import SlotBridge
 from agent_magics.session.compaction.summaries import Summaries
+from agent_magics.session.compaction.trigger import Trigger
 from agent_magics.session.extensions.hooks import HookScope, called_from_hook
 from agent_magics.session.memory.fact_tools import memory_tools
 from agent_magics.session.memory.facts import SessionMemory
 from agent_magics.session.parts import AgentParts, Models
+from agent_magics.session.request.next_request import NextRequest
 from agent_magics.session.request.request_builder import PreparedRequest, RequestBuilder
 from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.slots.changes import SlotChanges
@@ -168,15 +169,17 @@ class OpenSession:
     ) -> Compactor:
         return Compactor(
             recorder=self.recorder,
-            builder=self.builder,
+            next_request=NextRequest(
+                builder=self.builder,
+                model=model,
+                override=self.prompt_override,
+                running_turn=running_turn,
+                tools=tools,
+            ),
             config=self.parts.config,
             clock=self.parts.clock,
             ids=self.parts.ids,
-            override=self.prompt_override,
-            model=model,
             hooks=hooks,
-            running_turn=running_turn,
-            tools=tools,
         )
 
     def hooks(

@@ -15,7 +15,7 @@ from agent_magics.core.events import IncompleteCause
 from agent_magics.core.messages import ToolCall
 from agent_magics.core.ports import Provider
 from agent_magics.core.turns import UsageReported
-from agent_magics.session.compaction.request_fitter import RequestFitter
+from agent_magics.session.compaction.request_fitter import Admit, RequestFitter
 from agent_magics.session.request.answer_reader import AnswerReader
 from agent_magics.session.request.incoming_answer import IncomingAnswer
 from agent_magics.session.request.request_builder import PreparedRequest
@@ -58,10 +58,7 @@ class RequestStage:
             raise Stopped
         # Before it is made to fit: a compaction may cost a request of its own.
         self.progress.spending.check(self.provider)
-        self.request_fitter.admit = lambda prepared: self.progress.spending.check(
-            self.provider, with_choice(prepared.request, _choice(closing))
-        )
-        prepared = await self._unless_stopped(self.request_fitter.prepared())
+        prepared = await self._unless_stopped(self.request_fitter.fit_next(self._admit(closing)))
         return await self._send_handling_refusal(prepared, closing)
 
     async def _send_handling_refusal(
@@ -75,9 +72,10 @@ class RequestStage:
             error = refused.error
         if isinstance(error, ContextOverflow):
             tools_ran = self.progress.calls_made > 0
-            shorter = await self._unless_stopped(
-                self.request_fitter.after_overflow(prepared, error, tools_ran=tools_ran)
+            fitting = self.request_fitter.fit_after_overflow(
+                prepared, error, self._admit(closing), tools_ran=tools_ran
             )
+            shorter = await self._unless_stopped(fitting)
         else:
             shorter = self.request_fitter.with_less_output(prepared, error)
         return await self._send_holding_steering(shorter, closing, may_shorten=False)
@@ -146,6 +144,11 @@ class RequestStage:
         events = await self.record.write_failed(answer, error)
         self.progress.spending.add(answer, events)
         self.progress.note_answer(answer.full_text, events)
+
+    def _admit(self, closing: IncompleteCause | None) -> Admit:
+        return lambda prepared: self.progress.spending.check(
+            self.provider, with_choice(prepared.request, _choice(closing))
+        )
 
     async def _unless_stopped(
         self, fitting: Coroutine[None, None, PreparedRequest]
