@@ -28,7 +28,7 @@ from agent_magics.core.slots import Checkpoint, DeriveStrategy, Focused, Full, R
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import Failed, Panicked, TextChunk, ToolStarted, TurnOutcome
 from agent_magics.ledger.store import SqlStore
-from agent_magics.session.compaction.request_fitter import REST_SHARE
+from agent_magics.session.compaction.trigger import REST_SHARE
 from agent_magics.session.session import Session
 from agent_magics.threads.loop import background_loop
 from tests.context.telling import TROUBLE

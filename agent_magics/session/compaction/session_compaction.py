@@ -8,10 +8,11 @@ from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.ports import Clock, Ids, Tool
 from agent_magics.session.compaction.compactor import Compactor
-from agent_magics.session.compaction.request_fitter import Trigger
 from agent_magics.session.compaction.slot_bridge import SlotBridge
 from agent_magics.session.compaction.summaries import Summaries
+from agent_magics.session.compaction.trigger import Trigger
 from agent_magics.session.extensions.hooks import HookScope
+from agent_magics.session.request.next_request import NextRequest
 from agent_magics.session.request.request_builder import RequestBuilder
 from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.state.recorder import Recorder
@@ -55,12 +56,11 @@ class SessionCompaction:
         """Make what compacts for one model, in a turn (with its tools) or outside."""
         return Compactor(
             recorder=self._recorder,
-            builder=self._builder,
+            next_request=NextRequest(
+                builder=self._builder, model=model, running_turn=running_turn, tools=tools
+            ),
             config=self._config,
             clock=self._clock,
             ids=self._ids,
-            model=model,
             hooks=hooks,
-            running_turn=running_turn,
-            tools=tools,
         )

@@ -34,7 +34,7 @@ from agent_magics.core.turns import ApprovalAnswered, ApprovalRequested
 from agent_magics.session.extensions.hooks import HookScope
 from agent_magics.session.state.approvals import Approvals
 from agent_magics.session.state.running_turn import RunningTurn
-from agent_magics.tools.dispatch import Admitted, Answered, Refused, is_mutating
+from agent_magics.tools.dispatch import Approved, FinishedCall, Refused, is_mutating
 from agent_magics.tools.threads import on_own_thread
 
 NEVER = "[Tool not run: the settings here don't allow it]"
@@ -51,7 +51,7 @@ _PREVIEW_S = 5.0
 
 @dataclass(kw_only=True)
 class ToolApproval:
-    """Implements `tools.dispatch.ToolGate` for one turn. `record` writes events of that turn."""
+    """Implements `tools.dispatch.CallApproval` for one turn; `record` writes events of it."""
 
     turn: RunningTurn
     slot: Slot
@@ -60,7 +60,7 @@ class ToolApproval:
     approvals: Approvals
     record: Callable[[Sequence[Payload]], Awaitable[object]]
 
-    async def before(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
+    async def before(self, call: ToolCall, tool: Tool) -> Approved | Refused:
         """Let plugins change or stop a call, then ask a person where it changes something."""
         try:
             # Before the question: a person must approve the arguments that will run, not those that
@@ -72,23 +72,23 @@ class ToolApproval:
             return _stopped(error)
         # Asking about what only looks would teach people to say yes without reading.
         if not is_mutating(tool):
-            return Admitted(call=call)
+            return Approved(call=call)
         match policy_for(call.tool_name, self.slot.config.approval, self.config.approval):
             case "auto":
-                return Admitted(call=call)
+                return Approved(call=call)
             case "never":
-                return Refused(content=NEVER, how=_NOT_APPROVED)
+                return Refused(content=NEVER, failure=_NOT_APPROVED)
             case _:
                 return await self._approve(call, tool)
 
-    async def after(self, answered: Answered) -> AgentError | None:
+    async def after(self, finished: FinishedCall) -> AgentError | None:
         """Show plugins a result; what one of them aborts, or breaks, ends the turn's calls."""
         seen = AfterToolUse(
-            call_id=answered.call.call_id,
-            tool_name=answered.call.tool_name,
-            output=answered.output,
-            duration_ms=answered.duration_ms or 0,
-            success=not answered.how,
+            call_id=finished.call.call_id,
+            tool_name=finished.call.tool_name,
+            output=finished.output,
+            duration_ms=finished.duration_ms or 0,
+            success=not finished.failure,
         )
         try:
             await self.hooks.fire(seen)
@@ -107,15 +107,15 @@ class ToolApproval:
             return msgspec.structs.replace(call, arguments=patch.arguments, raw="")
         return call
 
-    async def _approve(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
+    async def _approve(self, call: ToolCall, tool: Tool) -> Approved | Refused:
         if self.approvals.approver is None:
-            return Refused(content=NOBODY, how=_NOT_APPROVED)
+            return Refused(content=NOBODY, failure=_NOT_APPROVED)
         async with self.approvals.asking:  # of all slots; "always" may have been said meanwhile
             if call.tool_name in self.approvals.always:
-                return Admitted(call=call)
+                return Approved(call=call)
             return await self._ask(call, tool, self.approvals.approver)
 
-    async def _ask(self, call: ToolCall, tool: Tool, approver: Approver) -> Admitted | Refused:
+    async def _ask(self, call: ToolCall, tool: Tool, approver: Approver) -> Approved | Refused:
         preview = visible(await preview_of(call, tool))
         self.turn.emit(
             ApprovalRequested(call_id=call.call_id, tool_name=call.tool_name, preview=preview)
@@ -132,12 +132,12 @@ class ToolApproval:
         try:
             answer = _checked(await _answer_of(approver, request))
         except _Unasked as error:
-            return Refused(content=UNASKED.format(why=error), how=_NOT_APPROVED)
+            return Refused(content=UNASKED.format(why=error), failure=_NOT_APPROVED)
         if answer is None:
-            return Refused(content=NOBODY, how=_NOT_APPROVED)
+            return Refused(content=NOBODY, failure=_NOT_APPROVED)
         return await self._apply_answer(call, answer)
 
-    async def _apply_answer(self, call: ToolCall, answer: ApprovalAnswer) -> Admitted | Refused:
+    async def _apply_answer(self, call: ToolCall, answer: ApprovalAnswer) -> Approved | Refused:
         """Record what was answered, then do it."""
         edited = answer.arguments if answer.word != "no" else None
         if edited == call.arguments:
@@ -151,12 +151,12 @@ class ToolApproval:
         self.turn.emit(ApprovalAnswered(call_id=call.call_id, tool_name=call.tool_name, word=word))
         if word == "no":
             content = REFUSED_BECAUSE.format(why=answer.reason) if answer.reason else REFUSED
-            return Refused(content=content, how=_NOT_APPROVED)
+            return Refused(content=content, failure=_NOT_APPROVED)
         if word == "always":
             self.approvals.always.add(call.tool_name)
         if edited is None:
-            return Admitted(call=call)
-        return Admitted(
+            return Approved(call=call)
+        return Approved(
             call=msgspec.structs.replace(call, arguments=edited, raw=""),
             note=EDITED.format(arguments=json.dumps(edited, ensure_ascii=False)),
         )
@@ -233,4 +233,4 @@ def _checked(answer: object) -> ApprovalAnswer | None:
 
 def _stopped(error: AgentError, ends: AgentError | None = None) -> Refused:
     content = STOPPED.format(why=error.message)
-    return Refused(content=content, how="was stopped by a plugin", error=error, ends=ends)
+    return Refused(content=content, failure="was stopped by a plugin", error=error, ends=ends)

@@ -25,6 +25,7 @@ from agent_magics.session.open.open_session import OpenSession
 from agent_magics.session.state.running_turn import RunningTurn, Stopped
 from agent_magics.session.state.title import title_of_prompt
 from agent_magics.session.turn.tool_approval import ToolApproval
+from agent_magics.session.turn.turn_parts import TurnParts
 from agent_magics.session.turn.turn_run import TurnRun
 from agent_magics.tools.dispatch import Dispatcher
 
@@ -88,27 +89,27 @@ class TurnStart:
         turn_index = len(open_session.loaded.turns(self.slot)) + 1
         hooks = open_session.hooks(turn.slot_id, turn.turn_id, turn_index)
         tool_approval = self._tool_approval(hooks)
-        return TurnRun(
+        parts = TurnParts(
             turn=turn,
-            slot=self.slot,
-            recorder=open_session.recorder,
-            request_fitter=self._request_fitter(model, tools, hooks),
-            hooks=hooks,
-            skills=self.skills,
-            references=open_session.requests.references,
-            memories=self._memories(),
-            warnings=self.warnings,
-            dispatcher=Dispatcher(
-                tools, open_session.parts.config, open_session.parts.on_main, tool_approval
-            ),
+            turn_index=turn_index,
             provider=provider,
             model=model,
             config=open_session.parts.config,
             clock=open_session.parts.clock,
-            turn_index=turn_index,
+            recorder=open_session.recorder,
+            request_fitter=self._request_fitter(model, tools, hooks),
+            dispatcher=Dispatcher(
+                tools, open_session.parts.config, open_session.parts.on_main, tool_approval
+            ),
+            hooks=hooks,
+            skills=self.skills,
+            references=open_session.requests.references,
+            memories=self._memories(),
+            warn=self._warn,
             origin=self.origin,
             title=self._title(),
         )
+        return TurnRun(parts)
 
     def _tool_approval(self, hooks: HookScope) -> ToolApproval:
         def record(payloads: Sequence[Payload]) -> Awaitable[object]:
