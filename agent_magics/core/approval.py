@@ -10,6 +10,7 @@ from agent_magics.core.messages import Value
 ApprovalPolicy = Literal["ask", "auto", "never"]
 ApprovalWord = Literal["yes", "no", "always", "edited"]
 EVERY_TOOL = "*"
+REFUSED = "[Tool not run: the person refused it]"
 
 
 class ApprovalRequest(Value):

@@ -124,6 +124,9 @@ class OwnedMain(OnMain, Protocol):
         ...
 
 
+ToolSource = Callable[[], Sequence[Tool]]
+
+
 @runtime_checkable
 class LiveTools(Protocol):
     """A tool source behind connections: they open before a turn that may use them (`mcp`)."""

@@ -30,6 +30,7 @@ from agent_magics.core.ports import (
     ReferenceSource,
     SessionStorage,
     Tool,
+    ToolSource,
 )
 from agent_magics.core.skills import Skill
 from agent_magics.core.text import clean_value
@@ -40,7 +41,7 @@ from agent_magics.session.extensions.plugins import OnFault, Plugins, Registered
 from agent_magics.session.extensions.skills import checked_skills
 from agent_magics.session.memory.agent_memory import AgentMemory
 from agent_magics.session.memory.fact_tools import MEMORY_TOOL_NAMES
-from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
+from agent_magics.session.parts import AgentParts, RandomIds, SystemClock
 from agent_magics.threads.loop import background_loop, on_session_loop
 
 

@@ -7,50 +7,29 @@ once. All state belongs to that loop, so nothing here needs a lock.
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.errors import InputValidation, NothingToCompact
-from agent_magics.core.events import Metadata, Origin
+from agent_magics.core.events import Origin
 from agent_magics.core.messages import ContentBlock, UserInput
 from agent_magics.core.ports import Change
-from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig
+from agent_magics.core.slots import DeriveStrategy, SlotConfig
 from agent_magics.core.turns import Reply, TurnOutcome
 from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.session.compaction.slot_bridge import BridgeOutcome
+from agent_magics.session.open.open_session import OpenSession
+from agent_magics.session.open.slot_actions import SlotActions
 from agent_magics.session.session_view import SessionView
-from agent_magics.session.slots.changes import static_config
-from agent_magics.session.state.loaded import is_static
 from agent_magics.session.state.running_turn import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.session.state.title import checked_title
+from agent_magics.session.turn.session_end import SessionEnd
+from agent_magics.session.turn.session_turns import SessionTurns
 from agent_magics.threads.loop import on_session_loop, on_session_loop_undoing
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Input = str | UserInput | Sequence[ContentBlock]
-
-
-def exclusive(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Decorate a method that checks slots and then changes them: no other comes between."""
-
-    @functools.wraps(method)
-    async def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
-        session = args[0]
-        assert isinstance(session, Session)
-        async with session._open_session.changing:  # noqa: SLF001 - it decorates methods of that class
-            return await method(*args, **kwargs)
-
-    return waiting
-
-
-def checked_title(title: str) -> str:
-    """Return a title as it is kept; raise `InputValidation` on a blank one."""
-    if not title.strip():
-        raise InputValidation("The title is blank; write one.")
-    return title.strip()
 
 
 async def stop(turn: RunningTurn) -> None:
@@ -68,10 +47,15 @@ async def stop_all(turns: Mapping[str, RunningTurn]) -> None:
 class Session(SessionView):
     """One conversation with its slots. Made by `Agent.new_session` and `Agent.resume_session`."""
 
+    def __init__(self, open_session: OpenSession) -> None:
+        super().__init__(open_session)
+        self._slots = SlotActions(open_session)
+        self._turns = SessionTurns(open_session)
+        self._end = SessionEnd(open_session, self._turns)
+
     # Turns
 
     @on_session_loop_undoing(stop)
-    @exclusive
     async def send_message(
         self,
         message: Input,
@@ -81,38 +65,30 @@ class Session(SessionView):
         model: str | None = None,
         origin: Origin | None = None,
     ) -> RunningTurn:
-        """Start a turn in a slot (None: the current one) and give its handle at once.
+        """Start a turn in a slot (None: the current one) and return its handle at once.
 
         A cancel that comes too late to keep it from starting stops it.
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
         `TurnBusy`, `ModelNotSupported`, `SessionLocked`, `SessionNotFound` (closed).
         """
-        return await self._open_session.start(
-            UserInput.of(message), slot_id=slot, cancel=cancel, model=model, origin=origin
+        return await self._turns.start(
+            UserInput.of(message), slot, cancel=cancel, model=model, origin=origin
         )
 
     @on_session_loop_undoing(stop_all)
-    @exclusive
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
     ) -> Mapping[str, RunningTurn]:
-        """Start the same prompt in several slots at once; give the handles by slot id.
+        """Start the same prompt in several slots at once; return the handles by slot id.
 
         Everything is checked before anything is sent: raises as `send_message`, and
         `InputValidation` where no slot is named or one is named twice.
         """
-        given = UserInput.of(message)
-        # All of them first: a request that was sent can't be taken back because the next slot is
-        # busy.
-        self._open_session.check_startable(slots)
-        return {
-            slot: await self._open_session.start(given, slot_id=slot, origin=origin)
-            for slot in slots
-        }
+        return await self._turns.start_in(UserInput.of(message), slots, origin=origin)
 
     @on_session_loop  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
-        """Run one prompt in several slots at once; give each outcome by slot id.
+        """Run one prompt in several slots at once; return each outcome by slot id.
 
         A failure in one slot is its outcome and stops no other. A cancel stops them all and waits
         until that is recorded. Raises as `send_to`.
@@ -130,7 +106,7 @@ class Session(SessionView):
 
     @on_session_loop  # whole, so that a cancel finds the turn that was started
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
-        """Run a turn to its end and give the reply; raises what made it fail or stopped it.
+        """Run a turn to its end and return the reply; raises what made it fail or stopped it.
 
         A cancel stops the turn and waits until that is recorded.
         """
@@ -155,18 +131,17 @@ class Session(SessionView):
             await turn.join()
 
     async def finalize_turn(self, turn: RunningTurn) -> Reply:
-        """Wait for a streamed turn's end and give its reply, as often as asked.
+        """Wait for a streamed turn's end and return its reply, as often as asked.
 
         Raises what made it fail; `SlotReadonly` where its slot has become read-only.
         """
         outcome = await turn.join()
-        self._read(lambda: self._open_session.check_writable(turn.slot_uid))
+        self._read(lambda: self._open_session.reservations.check_writable(turn.slot_uid))
         return reply_or_raise(outcome)
 
     # Slots
 
     @on_session_loop
-    @exclusive
     async def create_slot(
         self,
         slot_id: str,
@@ -180,16 +155,9 @@ class Session(SessionView):
         `replace`: a slot of that name is deleted (its events stay) and the name used again.
         Raises `SlotAlreadyExists`, `InputValidation` (the name), `SlotProtected`.
         """
-        settings = static_config(config or SlotConfig())
-        self._open_session.check_model(settings.model)
-        self._open_session.check_free(slot_id, replace=replace)
-        change = self._open_session.slot_changes.create(
-            slot_id, settings, replace=replace, origin=origin
-        )
-        await self._open_session.commit(change)
+        await self._slots.create(slot_id, config or SlotConfig(), replace=replace, origin=origin)
 
     @on_session_loop
-    @exclusive
     async def derive_slot(
         self,
         slot_id: str,
@@ -207,101 +175,66 @@ class Session(SessionView):
         `SlotNotFound`, `SlotAlreadyExists`, `InputValidation` (the name, or an `at_seq` in the
         middle of a turn: it names the two nearest ends).
         """
-        parent = self._open_session.loaded.slot(parent_id)
-        self._open_session.check_free(slot_id, replace=replace)
-        if config is not None:
-            self._open_session.check_model(config.model)
-        change = self._open_session.slot_changes.derive(
+        await self._slots.derive(
             slot_id,
-            parent,
+            parent_id,
             strategy or DeriveStrategy.full(),
-            fork_seq=self._open_session.fork_seq(parent, at_seq),
+            at_seq=at_seq,
             config=config,
             replace=replace,
             origin=origin,
         )
-        if is_static(parent):
-            change = self._open_session.with_imports(change, parent)
-        await self._open_session.commit(change)
 
     @on_session_loop
-    @exclusive
     async def switch_slot(self, slot_id: str) -> None:
         """Make a slot the current one; turns that run go on where they began."""
-        await self._open_session.commit(
-            self._open_session.slot_changes.switch(self._open_session.loaded.slot(slot_id))
-        )
-        # Counted: a notebook tells by it whether a person chose the slot or a resume did.
-        self._open_session.switches += 1
+        await self._slots.switch(slot_id)
 
     @on_session_loop
-    @exclusive
     async def delete_slot(self, slot_id: str) -> None:
         """Take a slot out of every list; what children inherited from it stays.
 
         Raises `SlotNotFound`, `SlotProtected`, `TurnBusy`.
         """
-        slot = self._open_session.idle_slot(slot_id)
-        await self._open_session.commit(self._open_session.slot_changes.delete(slot))
+        await self._slots.delete(slot_id)
 
     @on_session_loop
-    @exclusive
     async def restore_slot(self, slot_uid: str) -> None:
         """Take a delete back; `slot_uid` is the deleted slot's uid, whose name must be free.
 
         It doesn't become current. Raises `SlotAlreadyExists`, `InputValidation`.
         """
-        await self._open_session.commit(self._open_session.slot_changes.restore(slot_uid))
+        await self._slots.restore(slot_uid)
 
     @on_session_loop
-    @exclusive
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 
         A tool that `approval` names asks again, also where "always" was answered before.
         Raises `SlotNotFound`, `TurnBusy`, `InputValidation`, `ModelNotSupported`.
         """
-        slot = self._open_session.idle_slot(slot_id)
-        self._open_session.check_model(settings.get("model"))
-        await self._open_session.commit(self._open_session.slot_changes.configure(slot, settings))
-        self._open_session.approvals.forget(settings.get("approval", ()))
+        await self._slots.configure(slot_id, settings)
 
     @on_session_loop
-    @exclusive
     async def rename_slot(self, slot_id: str, new_id: str) -> None:
-        """Give a slot another name. Raises as `create_slot` and `delete_slot` do."""
-        slot = self._open_session.idle_slot(slot_id)
-        await self._open_session.commit(self._open_session.slot_changes.rename(slot, new_id))
+        """Change a slot's name. Raises as `create_slot` and `delete_slot` do."""
+        await self._slots.rename(slot_id, new_id)
 
     @on_session_loop
-    @exclusive
     async def rewind(
         self, slot: str | None = None, *, to_seq: int, undoes: int | None = None
     ) -> int:
         """Take everything after `to_seq` (the end of a turn, or 0) out of a slot's view.
 
-        Nothing leaves the ledger. Gives the seq of the rewind, which `undoes` of a later call
+        Nothing leaves the ledger. Returns the seq of the rewind, which `undoes` of a later call
         takes back. Raises `InputValidation`, `SlotReadonly`, `TurnBusy`.
         """
-        found = self._writable(slot)
-        if undoes is None:
-            self._open_session.check_turn_end(found, to_seq)
-        elif self._open_session.loaded.undoable(found, undoes) is None:
-            raise InputValidation(
-                f'seq {undoes} is no rewind or clear of slot "{found.slot_id}"; nothing to undo.'
-            )
-        events = await self._open_session.commit(
-            self._open_session.slot_changes.rewind(found, to_seq, undoes)
-        )
-        return events[0].seq
+        return await self._slots.rewind(slot, to_seq, undoes)
 
     @on_session_loop
-    @exclusive
     async def clear(self, slot: str | None = None) -> int:
-        """Take everything out of a slot's view; gives the seq, which a rewind may undo."""
-        found = self._writable(slot)
-        events = await self._open_session.commit(self._open_session.slot_changes.clear(found))
-        return events[0].seq
+        """Take everything out of a slot's view; return the seq, which a rewind may undo."""
+        return await self._slots.clear(slot)
 
     @on_session_loop
     async def bridge(
@@ -318,19 +251,9 @@ class Session(SessionView):
         there is, else one call asks for it. Raises `InputValidation` (the same slot, an unknown
         key, nothing to carry), `SlotNotFound`, `SlotReadonly` and `TurnBusy` of the target.
         """
-        with ExitStack() as kept:
-            async with self._open_session.changing:
-                source = self._open_session.loaded.slot(from_slot)
-                target = self._writable(to_slot)
-                if source.uid == target.uid:
-                    raise InputValidation(f'Slot "{from_slot}" can\'t be bridged to itself.')
-                kept.enter_context(self._open_session.doing(target, "a bridge"))
-            return await self._open_session.bridges.carry(
-                source,
-                target,
-                keys=keys,
-                writer=await self._open_session.model_of(source) if include_summary else None,
-            )
+        return await self._compactions.bridge(
+            from_slot, to_slot, keys=keys, include_summary=include_summary
+        )
 
     # Compaction, model, end
 
@@ -349,58 +272,33 @@ class Session(SessionView):
         `FixedContextExceedsBudget`, `CompactionStale`, `PluginAborted`, `TurnBusy`,
         `SlotReadonly`.
         """
-        with ExitStack() as kept:
-            async with self._open_session.changing:
-                found = self._writable(slot)
-                kept.enter_context(self._open_session.doing(found, "a compaction"))
-            _, model = await self._open_session.model_of(found)
-            compactor = self._open_session.compactor(model, self._open_session.hooks(found.slot_id))
-            if dry_run:
-                return compactor.foresee(found)
-            return await compactor.compact(
-                found,
-                summariser=await self._open_session.summariser(found),
-                reason="manual",
-                instructions=instructions,
-            )
+        return await self._compactions.compact(slot, instructions=instructions, dry_run=dry_run)
 
     @on_session_loop
-    @exclusive
     async def undo_compaction(self, slot: str | None = None) -> str | None:
         """Go back to the checkpoint before the active one (None: to the raw history).
 
         A new generation; nothing is deleted, and the automatic trigger is held until the slot's
-        next turn fits or overflows. Gives the checkpoint that is active now. Raises
+        next turn fits or overflows. Returns the checkpoint that is active now. Raises
         `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
         """
-        found = self._writable(slot)
-        checkpoint = self._open_session.loaded.checkpoint_of(found)
-        if checkpoint is None:
-            raise NothingToCompact(found.slot_id, "no compaction is active that could be undone")
-        await self._open_session.commit(
-            self._open_session.slot_changes.undo_checkpoint(found, checkpoint)
-        )
-        return checkpoint.parent_checkpoint_id
+        return await self._compactions.undo(slot)
 
     @on_session_loop
     async def set_model(self, spec: str) -> None:
         """Choose the session's model; slots with their own keep it."""
-        self._open_session.check_open()
-        self._open_session.models.check(spec)
-        value = {"model_id": spec, "system_prompt_override": self._open_session.prompt_override}
-        await self._open_session.recorder.append(
-            [Metadata(key="session_config", value=value)], slot_uid=None
-        )
+        self._open_session.lifetime.check_open()
+        await self._open_session.models.choose(spec)
 
     @on_session_loop
     async def set_title(self, title: str) -> None:
-        """Give the session a title. Raises `InputValidation` on a blank one."""
+        """Change the session's title. Raises `InputValidation` on a blank one."""
         await self._open_session.commit(Change(title=checked_title(title)))
 
     @on_session_loop
     async def describe_model(self, slot: str | None = None) -> ModelInfo:
         """Ask the server about a slot's model, once; what it doesn't tell is None."""
-        _, info = await self._open_session.model_of(self._open_session.loaded.slot(slot))
+        _, info = await self._open_session.models.find(self._loaded.slot(slot))
         return info
 
     @on_session_loop
@@ -412,8 +310,8 @@ class Session(SessionView):
         answers so afterwards (by force a notebook ends one to begin another). Raises
         `InputValidation` where a hook of its own calls this.
         """
-        await self._open_session.close(force=force)
-        self._open_session.agent_has_ended = ends_agent
+        await self._end.close(force=force)
+        self._open_session.lifetime.agent_has_ended = ends_agent
 
     async def __aenter__(self) -> Self:
         return self
@@ -425,8 +323,3 @@ class Session(SessionView):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def _writable(self, slot_id: str | None) -> Slot:
-        slot = self._open_session.idle_slot(slot_id)
-        self._open_session.check_writable(slot.uid)
-        return slot

@@ -36,7 +36,7 @@ class Handle(Generic[T]):
         return self._ended.done()
 
     def result(self) -> T:
-        """Wait, and give back or raise what the coroutine did (CancelledError included)."""
+        """Wait, and return or raise what the coroutine did (CancelledError included)."""
         return self._ended.result()
 
     async def ended(self) -> T:

@@ -150,7 +150,7 @@ class SessionLoop:
                         await _tick(news)
             handle.result()
         except asyncio.CancelledError as stopped:
-            _tell_in_a_word(stopped)
+            _shorten_traceback(stopped)
             raise
         finally:
             if not handle.done():
@@ -158,7 +158,7 @@ class SessionLoop:
                 await self._ending(handle)
 
     def call(self, read: Callable[[], T]) -> T:
-        """Call `read` here, wait, and give what it gives or raises; from any thread.
+        """Call `read` here, wait, and return or raise what it does; from any thread.
 
         It waits for nothing, so a caller on the main thread serves no work meanwhile.
         """
@@ -182,7 +182,7 @@ class SessionLoop:
         handle, interrupts = self.main.pump(lambda: self.post(coro))
         if interrupts:
             stopped = KeyboardInterrupt()
-            _tell_in_a_word(stopped)
+            _shorten_traceback(stopped)
             raise stopped
         return handle.result()
 
@@ -209,7 +209,7 @@ class SessionLoop:
                 while not handle.done():
                     await _tick(news)
         except asyncio.CancelledError as stopped:
-            _tell_in_a_word(stopped)
+            _shorten_traceback(stopped)
             handle.cancel()
             await self._cleaning(handle)
             raise
@@ -325,7 +325,7 @@ def run(coro: Coroutine[Any, Any, T]) -> T:
     return background_loop().run(coro)
 
 
-def _tell_in_a_word(stopped: BaseException) -> None:
+def _shorten_traceback(stopped: BaseException) -> None:
     """Let a cell that was stopped say so: IPython asks an error for its traceback."""
     stopped._render_traceback_ = lambda: ["stopped"]  # type: ignore[attr-defined]
 

@@ -97,7 +97,7 @@ class MainThread:
         return threading.current_thread() is self._thread
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Run `work` on the main thread, in the caller's context, and give back what it gives.
+        """Run `work` on the main thread, in the caller's context, and return its result.
 
         Raises what `work` raises; KeyboardInterrupt comes as `Interrupted`. A cancel withdraws
         work that hasn't begun; work that runs goes on.
@@ -165,7 +165,7 @@ class MainThread:
     def pump(
         self, start: Callable[[], W], *, on_interrupt: Callable[[], None] | None = None
     ) -> tuple[W, int]:
-        """Start something, wait for it and serve work; give it back, and how often SIGINT came.
+        """Start something, wait for it and serve work; return it, and how often SIGINT came.
 
         The first SIGINT calls `on_interrupt` (default: cancel what was started) and waiting goes
         on; the second cancels and stops waiting. Code that runs as work gets KeyboardInterrupt
@@ -176,7 +176,7 @@ class MainThread:
             handle.wait()
             return handle, 0
         pump = _Pump(len(self._running))
-        with self._answer_reader(pump):
+        with self._hearing_interrupts(pump):
             handle = start()
             # Wakes the wait at once; without it each cell would end up to a tick late.
             handle.add_done_callback(lambda: self._jobs.put(None))
@@ -241,7 +241,7 @@ class MainThread:
             error = Interrupted()
             error.__cause__ = interrupt
             job.future.set_exception(error)
-            _let_hear(job.loop)  # or the next one starts before it is withdrawn
+            _let_cancels_arrive(job.loop)  # or the next one starts before it is withdrawn
         except StopIteration as error:  # asyncio can't pass it on: who asked would wait for ever
             wrapped = RuntimeError("the work raised StopIteration")
             wrapped.__cause__ = error
@@ -252,7 +252,7 @@ class MainThread:
             job.future.set_result(result)
 
     @contextmanager
-    def _answer_reader(self, pump: _Pump) -> Iterator[None]:
+    def _hearing_interrupts(self, pump: _Pump) -> Iterator[None]:
         """Hear SIGINT as a message for `pump` and for those it stands on."""
         old = signal.getsignal(signal.SIGINT)
         hears = callable(old)  # ignored, or not Python's: leave it so
@@ -304,7 +304,7 @@ class MainThread:
         old = signal.getsignal(signal.SIGINT)
         depth = len(self._running)
 
-        def tell_and_raise(signum: int, frame: FrameType | None) -> None:
+        def pass_on_and_raise(signum: int, frame: FrameType | None) -> None:
             if self._is_for_broken():
                 return
             for _, on_interrupt in self._servers:
@@ -318,22 +318,22 @@ class MainThread:
         if old in (None, signal.SIG_DFL):
             yield
             return
-        with self._handling(tell_and_raise):
+        with self._handling(pass_on_and_raise):
             yield
 
 
-def _let_hear(loop: asyncio.AbstractEventLoop) -> None:
+def _let_cancels_arrive(loop: asyncio.AbstractEventLoop) -> None:
     """Wait until what was posted to a loop has come to all whom it concerns; never for long."""
     # A cancel takes several steps of the loop to travel from the turn to the tool that waits; the
     # queue must not give out its next job before that.
     done = threading.Event()
 
-    def hear(steps: int) -> None:
+    def step(steps: int) -> None:
         if steps:
-            loop.call_soon(hear, steps - 1)
+            loop.call_soon(step, steps - 1)
         else:
             done.set()
 
     with suppress(RuntimeError):  # that loop was closed meanwhile
-        loop.call_soon_threadsafe(hear, STEPS_TO_HEAR)
+        loop.call_soon_threadsafe(step, STEPS_TO_HEAR)
         done.wait(HEAR_PATIENCE_S)

@@ -247,7 +247,7 @@ def test_a_ledger_without_a_namespace_uses_the_configured_one(
         session = await bench.session("a", "b", memories=await filled("likes tea"))
         session._open_session.loaded.metadata.pop("memory_namespace")
         open_session = session._open_session
-        open_session.remembering = open_session.parts.memory.enter(open_session.recorder)
+        open_session.remembering = open_session.parts.memory.attach(open_session.recorder)
         first = await session.send_message("hello")
         second = await first.join()
         assert isinstance(second, Completed)
@@ -309,12 +309,12 @@ def test_what_is_told_makes_room_for_itself() -> None:
 
     async def scene() -> None:
         recall = Recall(await filled("a", "b", "c", namespace="ns"), "ns", 4)
-        recall.tell(memory("too early", memory_id="m8"))
+        recall.add(memory("too early", memory_id="m8"))
         await recall.load()
         assert recall.shown == ("c", "b")
-        recall.tell(memory("new", memory_id="m9"))
+        recall.add(memory("new", memory_id="m9"))
         assert recall.shown == ("new", "c")
-        recall.tell(memory("new words", memory_id="m9"))
+        recall.add(memory("new words", memory_id="m9"))
         assert recall.shown == ("new words", "c")
 
     asyncio.run(scene())

@@ -312,8 +312,11 @@ def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
                     if ast.unparse(node.func).endswith(name):
                         places.add(path.relative_to(root / "agent_magics").as_posix())
     assert asking == {
-        "should_compact": {"session/compaction/request_fitter.py"},
-        "compactor.compact": {"session/compaction/request_fitter.py", "session/session.py"},
+        "should_compact": {"session/compaction/trigger.py"},
+        "compactor.compact": {
+            "session/compaction/turn_compaction.py",
+            "session/open/compaction_actions.py",
+        },
     }
 
 

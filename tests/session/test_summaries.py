@@ -265,7 +265,7 @@ def test_summary_skipped_for_empty_messages(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await focused(bench)
-        summaries = session._open_session.summaries
+        summaries = session._open_session.compaction.summaries
         assert summaries is not None
         assert not summaries.is_due(session._open_session.loaded.slot(None))
         assert bench.provider.requests == []

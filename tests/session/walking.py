@@ -28,7 +28,7 @@ from agent_magics.core.slots import Checkpoint, DeriveStrategy, Focused, Full, R
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import Failed, Panicked, TextChunk, ToolStarted, TurnOutcome
 from agent_magics.ledger.store import SqlStore
-from agent_magics.session.compaction.request_fitter import REST_SHARE
+from agent_magics.session.compaction.trigger import REST_SHARE
 from agent_magics.session.session import Session
 from agent_magics.threads.loop import background_loop
 from tests.context.telling import TROUBLE
@@ -289,12 +289,12 @@ class Walker:
             before = None
         else:
             before = self.shown()
-        learnt = self.session._open_session.builder.learnt_windows
+        learnt = self.session._open_session.requests.builder.learnt_windows
         session_id = self.session.session_id
         await self.session.close()
         how = {"tools": self.model.tools(), **HOW}
         self.session = await self.bench.resumed(session_id, *[self.model.answer] * 400, **how)
-        self.session._open_session.builder.learnt_windows.update(learnt)
+        self.session._open_session.requests.builder.learnt_windows.update(learnt)
         self.rests.clear()
         assert self.bench.provider.requests == []
         if before is not None:

@@ -16,11 +16,14 @@ from agent_magics.context.cuts import Cut, fewest_behind, recovery_cuts, running
 from agent_magics.context.degrade import degraded_text
 from agent_magics.context.projection import Bounds, bounds_of
 from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.session.compaction.checkpoints import Checkpoints
 from agent_magics.session.compaction.compactor import Compactor
+from agent_magics.session.request.next_request import NextRequest
 from agent_magics.session.request.request_builder import PreparedRequest
+from agent_magics.session.state.loaded import LoadedSession
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Shortener:
     """Makes checkpoints that leave out the fewest tokens so that a request fits.
 
@@ -28,6 +31,9 @@ class Shortener:
     """
 
     compactor: Compactor
+    loaded: LoadedSession
+    next_request: NextRequest
+    checkpoints: Checkpoints
 
     async def degrade(
         self, slot: Slot, limit_tokens: int, admit: Callable[[PreparedRequest], None]
@@ -40,16 +46,16 @@ class Shortener:
         made = self._fewest(slot, self._cuts(slot), limit_tokens)
         if made is None:
             return None
-        # Spending limits first: turns given up for a request that may not be sent would be lost for
-        # nothing.
-        admit(self.compactor.prepared(slot, made))
+        # First the spending limit: giving up turns for a request that may not be sent would lose
+        # them for nothing.
+        admit(self.next_request.build(slot, made))
         # A failed summary of this recovery has asked them already; a second question could get
         # another answer.
         if not self.compactor.has_leave:
             await self.compactor.ask_leave(slot)
-        after = self.compactor.prepared(slot, made).info.used
+        after = self.next_request.build(slot, made).info.used
         committed = msgspec.structs.replace(made, tokens_after=after)
-        await self.compactor.commit(committed, slot)
+        await self.checkpoints.commit(committed, slot)
         return committed
 
     def without_turns(self, slot: Slot, limit_tokens: int) -> Checkpoint | None:
@@ -64,34 +70,34 @@ class Shortener:
 
         It begins at seq `since` or behind it. None where the turn has only one iteration.
         """
-        running = self.compactor.running_turn
+        running = self.next_request.running_turn
         if running is None:
             return None
         start = self._bounds(slot).start
-        cuts = running_cuts(self.compactor.recorder.loaded.view(slot), running, start)
+        cuts = running_cuts(self.loaded.view(slot), running, start)
         return self._fewest(slot, [cut for cut in cuts if cut.seq >= since], limit_tokens)
 
     def _cuts(self, slot: Slot) -> list[Cut]:
-        loaded, running = self.compactor.recorder.loaded, self.compactor.running_turn
-        spans = loaded.turns(slot, running)
-        return recovery_cuts(loaded.view(slot), spans, self._bounds(slot).start, running)
+        running = self.next_request.running_turn
+        spans = self.loaded.turns(slot, running)
+        return recovery_cuts(self.loaded.view(slot), spans, self._bounds(slot).start, running)
 
     def _fewest(self, slot: Slot, cuts: Sequence[Cut], limit_tokens: int) -> Checkpoint | None:
-        before = self.compactor.prepared(slot).info
+        before = self.next_request.build(slot).info
 
         def fits(cut: Cut) -> bool:
             made = self._omitting(slot, cut, before.used)
-            return self.compactor.prepared(slot, made).info.used <= limit_tokens
+            return self.next_request.build(slot, made).info.used <= limit_tokens
 
         cut = fewest_behind(cuts, fits)
         if cut is None:
             return None
         made = self._omitting(slot, cut, before.used)
-        after = self.compactor.prepared(slot, made).info
+        after = self.next_request.build(slot, made).info
         # Only now the old summary goes, as it may be the largest part that is left.
         if after.used > before.limits.window:
             made = self._omitting(slot, cut, before.used, keeps_summary=False)
-            after = self.compactor.prepared(slot, made).info
+            after = self.next_request.build(slot, made).info
         # The notice has a weight of its own; where little is left out the request gets longer.
         return made if after.estimate < before.estimate else None
 
@@ -101,19 +107,19 @@ class Shortener:
         """Make the checkpoint of a cut; where not even that fits, the summary before goes too."""
         bounds = self._bounds(slot)
         earlier = bounds.checkpoint if keeps_summary else None
-        spans = self.compactor.recorder.loaded.turns(slot)
+        spans = self.loaded.turns(slot)
         behind = bisect_left(spans, cut.seq, key=lambda span: span.last_seq)
         known = bisect_left(spans, bounds.start, key=lambda span: span.last_seq) if earlier else 0
-        is_running = cut.is_inside and spans[behind].turn_id == self.compactor.running_turn
+        is_running = cut.is_inside and spans[behind].turn_id == self.next_request.running_turn
         text = degraded_text(
             behind - known,
             earlier.summary if earlier else "",
             inside=("this turn" if is_running else "an older turn") if cut.is_inside else None,
             iterations=cut.iterations,
         )
-        made = self.compactor.candidate(slot, cut.seq, text, tokens_before, "overflow")
+        made = self.checkpoints.candidate(slot, cut.seq, text, tokens_before, "overflow")
         return msgspec.structs.replace(made, degraded=True)
 
     def _bounds(self, slot: Slot) -> Bounds:
-        loaded = self.compactor.recorder.loaded
-        return bounds_of(loaded.view(slot), loaded.checkpoint_of(slot), slot.focus_seq)
+        checkpoint = self.loaded.checkpoint_of(slot)
+        return bounds_of(self.loaded.view(slot), checkpoint, slot.focus_seq)

@@ -68,7 +68,7 @@ class SlotBridge:
         """
         memory = self.recorder.loaded.memory
         if keys is None:
-            chosen = self._written_from(slot)
+            chosen = self._keys_written_in(slot)
             return {key: memory[key] for key in sorted(memory) if key in chosen}
         for key in keys:
             if key not in memory:
@@ -97,7 +97,7 @@ class SlotBridge:
         summary, warning = None, None
         if writer is not None:
             try:
-                summary = self.newest_summary(source) or await self._written(source, *writer)
+                summary = self.newest_summary(source) or await self._summarise(source, *writer)
             except AgentError as error:
                 _log.error("no summary of slot %s for a bridge: %s", source.slot_id, error.code)
                 warning = f"no summary was carried over: {error.message}"
@@ -121,7 +121,7 @@ class SlotBridge:
             warning=warning,
         )
 
-    def _written_from(self, slot: Slot) -> set[str]:
+    def _keys_written_in(self, slot: Slot) -> set[str]:
         writers: dict[str, str | None] = {}
         for event in self.recorder.loaded.events:
             if isinstance(event.payload, MemorySet):
@@ -139,7 +139,7 @@ class SlotBridge:
             return repair(slot.config.source.messages)
         return project(self.recorder.loaded.view(slot), mode=Full(), checkpoint=None).messages
 
-    async def _written(self, slot: Slot, provider: Provider, writer: ModelInfo) -> str | None:
+    async def _summarise(self, slot: Slot, provider: Provider, writer: ModelInfo) -> str | None:
         """Ask for a summary with one call; None without one where the slot is empty."""
         said = transcript(self._messages(slot))
         if not said:

@@ -81,10 +81,10 @@ class Summaries:
         if not self.is_due(slot):
             return
         try:
-            summary = await self._written(slot, turn_id, *await find_writer())
+            summary = await self._summarise(slot, turn_id, *await find_writer())
             # The slot as it is now, the generation as it was: a rewind meanwhile makes this commit
             # lose.
-            await self._keep(find_slot(), slot.generation, summary, turn_id)
+            await self._record(find_slot(), slot.generation, summary, turn_id)
         except AgentError as error:
             # Else a model that can't do it would be asked after every turn.
             self.failed_at[slot.uid] = len(self.recorder.loaded.turns(slot))
@@ -94,7 +94,7 @@ class Summaries:
             self.failed_at.pop(slot.uid, None)
             emit(SummaryWritten(slot_id=slot.slot_id, characters=len(summary)))
 
-    async def _written(
+    async def _summarise(
         self, slot: Slot, turn_id: str, provider: Provider, writer: ModelInfo
     ) -> str:
         request = self._request(slot, writer)
@@ -133,7 +133,7 @@ class Summaries:
             purpose="summary",
         )
 
-    async def _keep(self, slot: Slot, generation: int, summary: str, turn_id: str) -> None:
+    async def _record(self, slot: Slot, generation: int, summary: str, turn_id: str) -> None:
         """Write the summary in one transaction; a slot rewound meanwhile loses nothing."""
         kept = summary
         if len(kept) > MAX_VALUE_CHARACTERS:

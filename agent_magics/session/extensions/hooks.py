@@ -67,7 +67,7 @@ class HookRegistry:
         return bool(self._entries.get(event))
 
     async def dispatch(self, payload: HookPayload) -> HookPatch | None:
-        """Call the handlers of the payload's event one after the other; give the patches joined.
+        """Call the handlers of the payload's event one after the other; return the patches joined.
 
         Each handler gets its plugin's settings and a payload with the patches so far. Sections of
         `turn_start` are appended, arguments of `before_tool_use` replaced. Raises `PluginAborted`,

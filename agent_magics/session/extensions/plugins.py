@@ -148,7 +148,7 @@ class _Starting:
         return True
 
     def apply(self) -> list[PluginHookContractViolation]:
-        """Let the plugin tap its hooks, and give what it did wrong; raises `PluginInitFailed`."""
+        """Let the plugin tap its hooks, and return what it did wrong; raises `PluginInitFailed`."""
         try:
             self.plugin.apply(self.tapping)
         except PluginHookContractViolation as violation:

@@ -51,8 +51,8 @@ class AgentMemory:
         """True where a memory storage was registered."""
         return self._storage is not None
 
-    def enter(self, recorder: Recorder) -> Remembering | None:
-        """Give a session that opens its part in this; None without a storage."""
+    def attach(self, recorder: Recorder) -> Remembering | None:
+        """Begin to serve a session that opens, and return its part; None without a storage."""
         if self._storage is None:
             return None
         self._session = Remembering(
@@ -64,20 +64,20 @@ class AgentMemory:
         )
         return self._session
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Note that the session is closed."""
         self._session = None
 
     @on_session_loop
     async def list(self) -> tuple[Memory, ...]:
         """Return all memories, the one that changed last first."""
-        every = await self._kept().list_by_namespace(self.namespace)
+        every = await self._store().list_by_namespace(self.namespace)
         return tuple(sorted(every, key=lambda memory: memory.updated_at, reverse=True))
 
     @on_session_loop
     async def search(self, query: str, limit: int = DEFAULT_FOUND) -> tuple[Memory, ...]:
         """Find memories by their words, the best first; any text is a query."""
-        return tuple(await self._kept().search(self.namespace, query, limit))
+        return tuple(await self._store().search(self.namespace, query, limit))
 
     @on_session_loop
     async def add(self, content: str, tags: Iterable[str] = ()) -> Memory:
@@ -85,13 +85,13 @@ class AgentMemory:
 
         Raises `InputValidation` on blank or too long text, and on what looks like a secret.
         """
-        kept, content = self._kept(), _checked(content)
+        kept, content = self._store(), _checked(content)
         for memory in await kept.list_by_namespace(self.namespace):
             # Twice the same would take two places of the few that are shown.
             if memory.content == content:
-                return await self._written(memory)
+                return await self._save(memory)
         at = self._clock.now()
-        return await self._written(
+        return await self._save(
             Memory(
                 memory_id=self._ids.new("memory"),
                 namespace=self.namespace,
@@ -108,17 +108,15 @@ class AgentMemory:
         """Put other words in a memory's place; its tags stay. See `add` and `find` for errors."""
         memory = await self._find(memory_id)
         content = _checked(content)
-        return await self._written(
-            msgspec.structs.replace(memory, content=content, source="manual")
-        )
+        return await self._save(msgspec.structs.replace(memory, content=content, source="manual"))
 
     @on_session_loop
     async def forget(self, memory_id: str) -> Memory:
-        """Delete a memory for good, and give back what it was. See `find` for errors."""
+        """Delete a memory for good, and return what it was. See `find` for errors."""
         memory = await self._find(memory_id)
-        await self._kept().delete(memory.memory_id)
+        await self._store().delete(memory.memory_id)
         if self._session is not None:
-            self._session.recall.note(memory.memory_id, None)
+            self._session.recall.update(memory.memory_id, None)
         return memory
 
     @on_session_loop
@@ -130,7 +128,7 @@ class AgentMemory:
         return await self._find(memory_id)
 
     async def _find(self, memory_id: str) -> Memory:
-        every = await self._kept().list_by_namespace(self.namespace)
+        every = await self._store().list_by_namespace(self.namespace)
         found = [memory for memory in every if memory.memory_id == memory_id] or [
             memory for memory in every if memory_id and memory.memory_id.startswith(memory_id)
         ]
@@ -144,16 +142,16 @@ class AgentMemory:
         hint = f" The nearest: {', '.join(near)}." if near else ""
         raise InputValidation(f'No memory has the id "{memory_id}".{hint}')
 
-    async def _written(self, memory: Memory) -> Memory:
+    async def _save(self, memory: Memory) -> Memory:
         made: Memory = clean_value(msgspec.structs.replace(memory, updated_at=self._clock.now()))
-        await self._kept().upsert(made)
+        await self._store().upsert(made)
         if self._session is not None:
             # The open session has chosen what it shows; a person expects that what was said just
             # now holds.
-            self._session.recall.tell(made)
+            self._session.recall.add(made)
         return made
 
-    def _kept(self) -> MemoryStorage:
+    def _store(self) -> MemoryStorage:
         if self._storage is None:
             raise StorageError("MemoryStorage not registered: nothing lasts across sessions here.")
         return self._storage

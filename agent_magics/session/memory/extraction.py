@@ -45,7 +45,7 @@ CHECKPOINT = "memory_checkpoint"
 _log = logging.getLogger("agent_magics.session")
 
 
-class Kept(Value):
+class MemoryChanges(Value):
     """What an extraction did to the memories; `about` and `slug` say what was talked about."""
 
     created: int = 0
@@ -69,7 +69,7 @@ class Material(Value):
 
 @dataclass(kw_only=True)
 class Extraction:
-    """Reads one session for memories. `note` is told of each memory that changes or goes."""
+    """Reads one session for memories. `on_change` hears of each memory that changes or goes."""
 
     recorder: Recorder
     storage: MemoryStorage
@@ -77,7 +77,7 @@ class Extraction:
     config: AgentConfig
     clock: Clock
     ids: Ids
-    note: Callable[[str, Memory | None], None]
+    on_change: Callable[[str, Memory | None], None]
     tried_at: int = 0
 
     @property
@@ -122,7 +122,7 @@ class Extraction:
         source: str,
         slot_uid: str | None = None,
         turn_id: str | None = None,
-    ) -> Kept:
+    ) -> MemoryChanges:
         """Ask once what to remember of it, and do that; then the checkpoint moves.
 
         Raises `InputValidation` (an answer that can't be read; nothing changed),
@@ -140,11 +140,11 @@ class Extraction:
             raise InputValidation(
                 f"{model.shown} has a window of {window:,} tokens; no conversation fits into it"
             )
-        extracted = await self._asked(request, provider, model, slot_uid, turn_id)
+        extracted = await self._ask(request, provider, model, slot_uid, turn_id)
         # Numbers in the answer mean the memories that were listed; those that had no room can't be
         # meant.
         told = known[: len(known) - request.unlisted]
-        kept = await self._applied(extracted, told, source)
+        kept = await self._apply_all(extracted, told, source)
         _log.info(
             "extracted session=%s turns=%s omitted=%s unlisted=%s created=%s updated=%s deleted=%s",
             self.recorder.loaded.row.session_id, material.turns, request.omitted,
@@ -152,7 +152,9 @@ class Extraction:
         )  # fmt: skip
         return kept
 
-    async def checkpoint(self, last_seq: int, *, is_on: bool, kept: Kept | None = None) -> None:
+    async def checkpoint(
+        self, last_seq: int, *, is_on: bool, kept: MemoryChanges | None = None
+    ) -> None:
         """Write how far the session has been read, whether it is being read, and what it was about.
 
         Raises what the recorder raises; the same is read again then.
@@ -167,7 +169,7 @@ class Extraction:
         await self.recorder.append([Metadata(key="memory_checkpoint", value=value)], slot_uid=None)
         self.tried_at = 0
 
-    async def _asked(
+    async def _ask(
         self,
         request: ExtractionRequest,
         provider: Provider,
@@ -187,7 +189,9 @@ class Extraction:
     def _side_request(self) -> SideRequest:
         return SideRequest(recorder=self.recorder, clock=self.clock, config=self.config)
 
-    async def _applied(self, extracted: Extracted, told: Sequence[Memory], source: str) -> Kept:
+    async def _apply_all(
+        self, extracted: Extracted, told: Sequence[Memory], source: str
+    ) -> MemoryChanges:
         """Do the operations on memories of this namespace; ids of others are unknown here."""
         # Read again: a person may have forgotten or corrected one while the model was writing.
         seen = {memory.memory_id for memory in told}
@@ -199,7 +203,7 @@ class Extraction:
             done = await self._apply(operation, seen, now, source)
             if done:
                 counts[done] += 1
-        return Kept(**counts, about=extracted.about, slug=extracted.slug)
+        return MemoryChanges(**counts, about=extracted.about, slug=extracted.slug)
 
     async def _apply(
         self, operation: Operation, seen: set[str], now: dict[str, Memory], source: str
@@ -255,7 +259,7 @@ class Extraction:
         )
         await self.storage.upsert(made)
         now[made.memory_id] = made
-        self.note(made.memory_id, made)
+        self.on_change(made.memory_id, made)
         return what
 
     async def _forget(self, target: str, now: dict[str, Memory]) -> str | None:
@@ -263,7 +267,7 @@ class Extraction:
             _log.warning("a memory that isn't there was to be deleted")
             return None
         await self.storage.delete(target)
-        self.note(target, None)
+        self.on_change(target, None)
         return "deleted"
 
 

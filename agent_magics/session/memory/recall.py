@@ -1,4 +1,4 @@
-"""What a session's requests tell the model of the memories that last."""
+"""What a session's requests add the model of the memories that last."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ class Recall:
         # What stands in the system message already isn't said twice.
         return within(beyond(hits, self._shown or (), self._max_items), MAX_FOUND_TOKENS)
 
-    def note(self, memory_id: str, memory: Memory | None) -> None:
+    def update(self, memory_id: str, memory: Memory | None) -> None:
         """Take in that a memory was changed, or (None) is no longer remembered."""
         if self._shown is None:
             return
         now = (memory if each.memory_id == memory_id else each for each in self._shown)
         self._shown = tuple(each for each in now if each is not None)
 
-    def tell(self, memory: Memory) -> None:
+    def add(self, memory: Memory) -> None:
         """Take in what a person wrote just now: it stands first, and the oldest makes room."""
         if self._shown is None:
             return
         if any(each.memory_id == memory.memory_id for each in self._shown):
-            self.note(memory.memory_id, memory)
+            self.update(memory.memory_id, memory)
         else:
             newest = beyond((memory, *self._shown), (), self._max_items // 2)
             self._shown = within(newest, MAX_SHOWN_TOKENS)

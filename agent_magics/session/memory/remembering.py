@@ -23,7 +23,7 @@ from agent_magics.core.turns import (
     TurnOutcome,
     TurnPayload,
 )
-from agent_magics.session.memory.extraction import CHECKPOINT, Extraction, Kept, Material
+from agent_magics.session.memory.extraction import CHECKPOINT, Extraction, Material, MemoryChanges
 from agent_magics.session.memory.recall import Recall, section_of
 from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
@@ -80,7 +80,7 @@ class Remembering:
             config=config,
             clock=clock,
             ids=ids,
-            note=self.recall.note,
+            on_change=self.recall.update,
         )
 
     @property
@@ -100,14 +100,14 @@ class Remembering:
     async def before_turn(self, prompt: str, moment: TurnMoment) -> list[Section]:
         """Read what an earlier close left, then find what a prompt's words call up.
 
-        Gives a section for the turn's reference block, where something was found.
+        Returns a section for the turn's reference block, where something was found.
         """
         for warning in self._late_warnings:
-            _tell_storage(moment, warning)
+            _report_fault(moment, warning)
         # There is no turn yet where a session opens, so what went wrong there is told by the first
         # one.
         self._late_warnings.clear()
-        await self._load(lambda text: _tell_storage(moment, text))
+        await self._load(lambda text: _report_fault(moment, text))
         # Not at the opening, which makes no request: it is `%load_ext`, and nobody asked for
         # anything yet.
         if not self._has_begun:
@@ -174,7 +174,7 @@ class Remembering:
                 found = await self.recall.find(prompt)
         except Exception as error:  # noqa: BLE001  as above
             _log.warning("memories could not be searched: %s", _code_of(error))
-            _tell_storage(moment, f"Memories can't be searched now: {_sentence(error)}")
+            _report_fault(moment, f"Memories can't be searched now: {_sentence(error)}")
             return []
         return [section_of(found)] if found else []
 
@@ -210,7 +210,7 @@ class Remembering:
             if isinstance(error, AgentError) and not isinstance(error, StoreError):
                 moment.warn(text)
             else:
-                _tell_storage(moment, text)
+                _report_fault(moment, text)
             return
         finally:
             self._is_extracting = False
@@ -221,14 +221,14 @@ class Remembering:
             )
 
     async def _move_checkpoint(
-        self, last_seq: int, moment: TurnMoment, *, is_on: bool, kept: Kept | None = None
+        self, last_seq: int, moment: TurnMoment, *, is_on: bool, kept: MemoryChanges | None = None
     ) -> None:
         """Write the checkpoint; without it the turn goes on, and the next one reads again."""
         try:
             await self.extraction.checkpoint(last_seq, is_on=is_on, kept=kept)
         except StoreError as error:
             _log.warning("a memory checkpoint was not recorded: %s", error.code)
-            _tell_storage(moment, f"A memory checkpoint was not recorded: {error.message}")
+            _report_fault(moment, f"A memory checkpoint was not recorded: {error.message}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +267,7 @@ def bound_namespace(config: AgentConfig, *, is_kept: bool) -> dict[str, object]:
     }
 
 
-def _tell_storage(moment: TurnMoment, text: str) -> None:
+def _report_fault(moment: TurnMoment, text: str) -> None:
     moment.warn(text)
     moment.emit(ErrorNoted(code=StorageError.code, message=text))
 

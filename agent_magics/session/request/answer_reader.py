@@ -1,15 +1,18 @@
-"""What a model streams is taken in, shown, and kept in a draft while it comes.
+"""What a model streams is read, shown, and kept in a draft while it comes.
 
-Why: docs/decisions.md#62.
+Why a draft: docs/decisions.md#62.
 """
 
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from agent_magics.core.chat import (
     CallReady,
+    ChatEvent,
     ChatRequest,
     Done,
     ModelInfo,
@@ -34,18 +37,16 @@ _DRAFT_EVERY_S = 1.0
 
 @dataclass(kw_only=True)
 class AnswerReader:
-    """Listens to the answers of one turn; `tool_names` are those of its calls so far."""
+    """Reads the answers of one turn; each of its calls adds to the turn's `tool_names`."""
 
     turn: RunningTurn
     recorder: Recorder
     model: ModelInfo
     clock: Clock
-    tool_names: list[str] = field(default_factory=list)
+    tool_names: list[str]
     _drafted_s: float = 0.0
 
-    async def take_in(
-        self, answer: IncomingAnswer, answerer: Answerer, request: ChatRequest
-    ) -> None:
+    async def read(self, answer: IncomingAnswer, answerer: Answerer, request: ChatRequest) -> None:
         """Ask `answerer`, and fill `answer` with what comes; raises as `ask`, and `Stopped`."""
         self.turn.said.clear()
         self._drafted_s = 0.0
@@ -58,27 +59,39 @@ class AnswerReader:
             async for event in events:
                 if self.turn.stop_wanted.is_set():  # the provider may ignore its cancel
                     raise Stopped
-                if answer.first_token_s is None and isinstance(event, TextDelta | ReasoningDelta):
-                    answer.first_token_s = self.clock.monotonic()
-                match event:
-                    case TextDelta(text=text):
-                        answer.text.append(text)
-                        self.turn.said.append(text)
-                        self.turn.emit(TextChunk(text=text))
-                        self._draft()
-                    case ReasoningDelta(text=text):
-                        answer.reasoning.append(text)
-                        self.turn.emit(ReasoningChunk(text=text))
-                    case CallReady(call=call):
-                        answer.calls.append(self._own_call(call))
-                    case Retrying():
-                        self._note_retry(answer, event)
-                    case Notice(text=text):
-                        self.turn.emit(TurnNotice(text=text))
-                    case Done():
-                        answer.done = event
+                self._add(answer, event)
+                self._show(event)
 
-    def _draft(self) -> None:
+    def _add(self, answer: IncomingAnswer, event: ChatEvent) -> None:
+        now_s = self.clock.monotonic()
+        if answer.first_token_s is None and isinstance(event, TextDelta | ReasoningDelta):
+            answer.first_token_s = now_s
+        if isinstance(event, CallReady):
+            event = CallReady(call=self._renamed(event.call))
+        answer.add(event, now_s)
+
+    def _renamed(self, call: ToolCall) -> ToolCall:
+        """Give a call an id of its own in the turn; servers' ids are missing or reused."""
+        self.tool_names.append(call.tool_name)
+        return msgspec.structs.replace(call, call_id=f"call-{len(self.tool_names)}")
+
+    def _show(self, event: ChatEvent) -> None:
+        """Show what came; calls are shown when they run, and the end by what is recorded."""
+        match event:
+            case TextDelta(text=text):
+                self.turn.said.append(text)
+                self.turn.emit(TextChunk(text=text))
+                self._save_draft()
+            case ReasoningDelta(text=text):
+                self.turn.emit(ReasoningChunk(text=text))
+            case Retrying(attempt=attempt, reason=reason, wait_s=wait_s):
+                self.turn.emit(RetryScheduled(attempt=attempt, reason=reason, wait_s=wait_s))
+            case Notice(text=text):
+                self.turn.emit(TurnNotice(text=text))
+            case CallReady() | Done():
+                pass
+
+    def _save_draft(self) -> None:
         now_s = self.clock.monotonic()
         # The first piece is kept at once: most crashes come early.
         if self._drafted_s and now_s - self._drafted_s < _DRAFT_EVERY_S:
@@ -88,19 +101,3 @@ class AnswerReader:
             Draft(slot_uid=self.turn.slot_uid, turn_id=self.turn.turn_id, text=text)
         )
         self._drafted_s = now_s
-
-    def _own_call(self, call: ToolCall) -> ToolCall:
-        """Return a call an id that is unique in its turn; servers' ids are missing or reused."""
-        self.tool_names.append(call.tool_name)
-        return ToolCall(
-            call_id=f"call-{len(self.tool_names)}",
-            tool_name=call.tool_name,
-            arguments=call.arguments,
-            raw=call.raw,
-        )
-
-    def _note_retry(self, answer: IncomingAnswer, event: Retrying) -> None:
-        answer.note_retry(event, self.clock.monotonic())
-        self.turn.emit(
-            RetryScheduled(attempt=event.attempt, reason=event.reason, wait_s=event.wait_s)
-        )

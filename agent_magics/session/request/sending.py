@@ -70,26 +70,10 @@ async def collect(
     try:
         async with aclosing(ask(provider, request)) as events:
             async for event in events:
-                _take(answer, event, clock)
+                answer.add(event, clock.monotonic())
     except Exception as error:
         answer.note_failure(error)
         raise
-
-
-def _take(answer: IncomingAnswer, event: ChatEvent, clock: Clock) -> None:
-    match event:
-        case TextDelta(text=text):
-            answer.text.append(text)
-        case ReasoningDelta(text=text):
-            answer.reasoning.append(text)
-        case CallReady(call=call):
-            answer.calls.append(call)
-        case Retrying():
-            answer.note_retry(event, clock.monotonic())
-        case Done():
-            answer.done = event
-        case _:
-            pass
 
 
 async def describe(provider: Provider, model: str) -> ModelInfo:

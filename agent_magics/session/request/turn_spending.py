@@ -17,6 +17,7 @@ from agent_magics.core.money import Spent
 from agent_magics.core.ports import Answerer, Provider, Replaying
 from agent_magics.core.redact import shown_model
 from agent_magics.session.request.incoming_answer import IncomingAnswer
+from agent_magics.session.state.spending import spent_for
 
 
 @dataclass(kw_only=True)
@@ -106,26 +107,3 @@ class TurnSpending:
             ' hold it; give the limit in tokens ("200k tokens"), or its price in'
             " AgentMagics.prices."
         )
-
-
-def spent_for(usage: Usage) -> Spent:
-    """Write one request as a sum; what no server told is uncounted, not nothing."""
-    if usage.attempt == 0:
-        return Spent()
-    if usage.is_replayed:
-        return Spent(replayed=1)
-    is_counted = usage.input_tokens is not None and usage.output_tokens is not None
-    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    is_priced = usage.cost_usd is not None
-    return Spent(
-        requests=1,
-        input_tokens=usage.input_tokens or 0,
-        cached_tokens=usage.cached_tokens,
-        output_tokens=usage.output_tokens or 0,
-        usd=usage.cost_usd or 0.0,
-        priced=int(is_priced),
-        unpriced_tokens=0 if is_priced else tokens,
-        uncounted=int(not is_counted),
-        estimated_tokens=sum(usage.estimated),
-        estimated_usd=usage.estimated_usd,
-    )

@@ -15,7 +15,16 @@ from agent_magics.core.errors import (
     SlotProtected,
     SlotReadonly,
 )
-from agent_magics.core.events import Clear, Metadata, NewEvent, Origin, Payload, Rewind, SlotChanged
+from agent_magics.core.events import (
+    Clear,
+    Imported,
+    Metadata,
+    NewEvent,
+    Origin,
+    Payload,
+    Rewind,
+    SlotChanged,
+)
 from agent_magics.core.ports import Change, Clock, Ids
 from agent_magics.core.slots import (
     DEFAULT_SLOT,
@@ -97,7 +106,17 @@ class SlotChanges:
             origin=origin,
         )
         events.append(self._make_event(derived, slot_uid=slot.uid))
+        events += self._imports(parent, slot)
         return Change(events=tuple(events), slots=(*removed, slot), **self._current(removed, slot))
+
+    def _imports(self, parent: Slot, child: Slot) -> list[NewEvent]:
+        """Write a static slot's messages into its child: the only copy there is."""
+        if not isinstance(parent.config.source, Static):
+            return []
+        return [
+            self._make_event(Imported(message=message), slot_uid=child.uid)
+            for message in parent.config.source.messages
+        ]
 
     def switch(self, slot: Slot) -> Change:
         """Make `slot` the current one."""
@@ -150,7 +169,7 @@ class SlotChanges:
         return Change(events=(self._make_event(event, slot_uid=slot.uid),), slots=(changed,))
 
     def rename(self, slot: Slot, new_id: str) -> Change:
-        """Give a slot another name."""
+        """Change a slot's name."""
         if slot.slot_id == DEFAULT_SLOT:
             raise SlotProtected(slot.slot_id, "it is the session's anchor", deed="renamed")
         check_slot_id(new_id)

@@ -68,11 +68,11 @@ class CheckpointChoice:
         """Find the newest of a checkpoint and those before it that is true of a view."""
         # Turns may have been rewound and others made in their place: the boundary alone doesn't
         # tell that the summary is of this history.
-        while found is not None and _behind(view, found) != self._told(found):
+        while found is not None and _behind(view, found) != self._recorded_behind(found):
             found = self._parent(found)
         return found
 
-    def _told(self, checkpoint: Checkpoint) -> tuple[int, ...] | None:
+    def _recorded_behind(self, checkpoint: Checkpoint) -> tuple[int, ...] | None:
         """List what was behind the boundary when a checkpoint was made; None: nobody knows."""
         for event in self._by_slot()[checkpoint.slot_uid]:
             match event.payload:

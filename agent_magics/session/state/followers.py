@@ -51,7 +51,7 @@ class Followers:
         self._pushing: asyncio.Task[None] | None = None
 
     def follow(self, view: Followed) -> Callable[[], None]:
-        """Keep a view up to date from now on; give back how to stop that. Both from any thread."""
+        """Keep a view up to date from now on; return how to stop that. Both from any thread."""
         key = object()
         self._views[key] = view
         # Made on another thread while the session closed; nobody else would end it.
@@ -71,7 +71,7 @@ class Followers:
             safely(view.refresh)
 
     def end(self) -> None:
-        """Tell the views that the session is closed, and follow no more."""
+        """End the views: the session is closed, and nothing follows it any more."""
         self._is_over = True
         for key in tuple(self._views):
             self._end(key)

@@ -29,8 +29,8 @@ from agent_magics.core.money import Spent
 from agent_magics.core.ports import Change, SessionRow, SessionState
 from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot, Static, clamped
 from agent_magics.core.text import clean_text
-from agent_magics.session.request.turn_spending import spent_for
 from agent_magics.session.state.calibration import TokenCalibration
+from agent_magics.session.state.spending import spent_for
 
 
 class LoadedSession:
@@ -38,7 +38,7 @@ class LoadedSession:
 
     def __init__(self, state: SessionState) -> None:
         self.row: SessionRow = state.row
-        self.slots: dict[str, Slot] = {slot.uid: clamped(slot) for slot in _as_made(state)}
+        self.slots: dict[str, Slot] = {slot.uid: clamped(slot) for slot in _in_order_made(state)}
         self.checkpoints: dict[str, Checkpoint] = {
             checkpoint.checkpoint_id: checkpoint for checkpoint in state.checkpoints
         }
@@ -54,7 +54,7 @@ class LoadedSession:
         self._views: dict[str, SlotHistory] = {}
         self._calibrations: dict[str, TokenCalibration] = {}
         self._spans: dict[str, tuple[SlotHistory, tuple[TurnSpan, ...]]] = {}
-        self._take_in(state.events)
+        self._add(state.events)
 
     def apply(self, change: Change, events: Sequence[LedgerEvent]) -> None:
         """Take in what the store has written."""
@@ -66,7 +66,7 @@ class LoadedSession:
             self.current_uid = change.current_slot_uid
         if change.title is not None:
             self.row = msgspec.structs.replace(self.row, title=clean_text(change.title))
-        self._take_in(events)
+        self._add(events)
 
     def snapshot(self, running: Sequence[str] = ()) -> SessionState:
         """Return the whole session as the store would load it; `running` turns are told."""
@@ -78,6 +78,23 @@ class LoadedSession:
             drafts=(),
             running=tuple(running),
         )
+
+    @property
+    def name(self) -> str:
+        """The session as people know it: its title, else its id."""
+        return self.row.title or self.row.session_id
+
+    @property
+    def chosen_model(self) -> str | None:
+        """The model that was chosen for this session; None: it asks the agent's default."""
+        chosen = self.metadata.get("session_config", {}).get("model_id")
+        return str(chosen) if chosen else None
+
+    @property
+    def prompt_override(self) -> str | None:
+        """The session's own prompt; a slot's own takes its place."""
+        override = self.metadata.get("session_config", {}).get("system_prompt_override")
+        return str(override) if override else None
 
     @property
     def living(self) -> dict[str, Slot]:
@@ -148,7 +165,7 @@ class LoadedSession:
         known, spans = self._spans.get(view.slot_uid, (None, ()))
         if known is view:
             return spans
-        if known is None or not spans or not _goes_on(known, view):
+        if known is None or not spans or not _extends(known, view):
             return turns_of(view)
         # The last turn may have grown, so it is grouped again with what is new.
         last = spans[-1]
@@ -184,7 +201,7 @@ class LoadedSession:
         anchor = self.living.get(DEFAULT_SLOT)
         return anchor.uid if anchor else uid
 
-    def _take_in(self, events: Iterable[LedgerEvent]) -> None:
+    def _add(self, events: Iterable[LedgerEvent]) -> None:
         touched: defaultdict[str, list[LedgerEvent]] = defaultdict(list)
         for event in events:
             self.events.append(event)
@@ -205,7 +222,7 @@ class LoadedSession:
                 case Metadata(key=key, value=value):
                     self.metadata[key] = value
                     if key == "context_compaction" and event.slot_uid is not None:
-                        self._hold(event.slot_uid, value)
+                        self._note_undone(event.slot_uid, value)
                 case _:
                     pass
             if event.slot_uid is not None:
@@ -214,7 +231,7 @@ class LoadedSession:
         for uid, added in touched.items():
             self._extend_view(uid, added)
 
-    def _hold(self, uid: str, fact: dict[str, object]) -> None:
+    def _note_undone(self, uid: str, fact: dict[str, object]) -> None:
         """Note slots whose last compaction was undone; the trigger leaves them alone.
 
         Why: docs/decisions.md#37.
@@ -238,7 +255,7 @@ class LoadedSession:
             self._views[uid] = msgspec.structs.replace(kept, events=kept.events + spoken)
 
 
-def _as_made(state: SessionState) -> list[Slot]:
+def _in_order_made(state: SessionState) -> list[Slot]:
     """Order slots by their first events: clocks go backwards, seqs don't."""
     first: dict[str, int] = {}
     for event in state.events:
@@ -247,7 +264,7 @@ def _as_made(state: SessionState) -> list[Slot]:
     return sorted(state.slots, key=lambda slot: first.get(slot.uid, 0))
 
 
-def _goes_on(before: SlotHistory, after: SlotHistory) -> bool:
+def _extends(before: SlotHistory, after: SlotHistory) -> bool:
     """Return whether a view is another with events added at its end."""
     count = len(before.events)
     return 0 < count <= len(after.events) and after.events[count - 1] is before.events[-1]

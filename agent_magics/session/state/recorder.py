@@ -56,7 +56,7 @@ class Recorder:
         # Cleaned before it is counted: the count must be of what will be sent.
         payload = clean_value(payload)
         if isinstance(payload, Usage):
-            payload = self._priced(payload)
+            payload = self._with_price(payload)
         return NewEvent(
             payload=payload,
             created_at=self._clock.now(),
@@ -84,7 +84,7 @@ class Recorder:
         much = TokenUsage(input_tokens=1_000_000, output_tokens=1_000_000)
         return self._prices.price_of(provider, model, much) == 0.0
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _with_price(self, usage: Usage) -> Usage:
         # Nobody was asked, so nothing was spent.
         if usage.is_replayed or usage.attempt == 0:
             return usage
@@ -134,7 +134,7 @@ class Recorder:
         saving.add_done_callback(lambda _: self._pending.pop(draft.slot_uid, None))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` on this loop after every change; give back how to stop that."""
+        """Call `listener` on this loop after every change; return how to stop that."""
         self._listeners.append(listener)
 
         def stop() -> None:
@@ -144,7 +144,7 @@ class Recorder:
         return stop
 
     def notify(self) -> None:
-        """Tell the listeners that something to be shown has changed."""
+        """Call the listeners: something to be shown has changed."""
         for listener in tuple(self._listeners):
             try:
                 listener()
@@ -152,7 +152,7 @@ class Recorder:
                 _log.warning("a listener failed: %s", type(error).__name__)
 
     async def release(self) -> None:
-        """Give the lease back once nothing is being written."""
+        """Release the lease once nothing is being written."""
         async with self._order:
             if self._pending:
                 # A draft that is written after the lease is gone would be another owner's write.

@@ -28,14 +28,14 @@ class References:
         """Gather what is new once, for all requests of a turn; `sections` come last."""
         # Once a turn: a tool that changes a variable would otherwise change what stands before the
         # prompt, and break the cache in mid-turn.
-        self._kept[turn_id] = self._rendered(slot_uid, sections)
+        self._kept[turn_id] = self._render(slot_uid, sections)
 
     def forget(self, turn_id: str) -> None:
         """Drop what an ended turn kept."""
         self._kept.pop(turn_id, None)
 
     def mark_seen(self, slot_uid: str) -> None:
-        """Tell the sources that a turn with what they said is recorded."""
+        """Let the sources know that a turn with what they said is recorded."""
         for source in self._sources:
             try:
                 source.mark_seen(slot_uid)
@@ -46,9 +46,9 @@ class References:
         """Return the block of a request: what its turn keeps; when idle, what would be sent now."""
         if running_turn is not None:
             return self._kept.get(running_turn, "")
-        return self._rendered(slot_uid)
+        return self._render(slot_uid)
 
-    def _rendered(self, slot_uid: str, sections: Sequence[Section] = ()) -> str:
+    def _render(self, slot_uid: str, sections: Sequence[Section] = ()) -> str:
         return render_references(clean_value([*self._current(slot_uid), *sections]))
 
     def _current(self, slot_uid: str) -> list[Section]:

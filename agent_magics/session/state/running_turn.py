@@ -61,7 +61,7 @@ class CancelToken:
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when the switch is thrown, at once if it has been.
 
-        Gives how to forget it.
+        Returns how to forget it.
         """
 
         def forget() -> None:
@@ -217,7 +217,7 @@ class RunningTurn:
         self._on_event()
 
     def end(self, outcome: TurnOutcome) -> None:
-        """Emit the last event and give the outcome."""
+        """Emit the last event and set the outcome."""
         match outcome:
             case Completed():
                 self.emit(TurnCompleted())

@@ -8,7 +8,6 @@ from agent_magics.core.events import LedgerEvent, Usage
 from agent_magics.core.messages import Value
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Slot
-from agent_magics.session.request.turn_spending import spent_for
 
 
 class Spending(Value):
@@ -50,4 +49,27 @@ def _spending(slot: Slot | None, model: str, purpose: str, spent: Spent) -> Spen
         model=model,
         purpose=purpose,
         spent=spent,
+    )
+
+
+def spent_for(usage: Usage) -> Spent:
+    """Write one request as a sum; what no server told is uncounted, not nothing."""
+    if usage.attempt == 0:
+        return Spent()
+    if usage.is_replayed:
+        return Spent(replayed=1)
+    is_counted = usage.input_tokens is not None and usage.output_tokens is not None
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    is_priced = usage.cost_usd is not None
+    return Spent(
+        requests=1,
+        input_tokens=usage.input_tokens or 0,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens or 0,
+        usd=usage.cost_usd or 0.0,
+        priced=int(is_priced),
+        unpriced_tokens=0 if is_priced else tokens,
+        uncounted=int(not is_counted),
+        estimated_tokens=sum(usage.estimated),
+        estimated_usd=usage.estimated_usd,
     )

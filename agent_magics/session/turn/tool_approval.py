@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from agent_magics.core.approval import (
-    EVERY_TOOL,
+    REFUSED,
     ApprovalAnswer,
     ApprovalRequest,
     policy_for,
@@ -32,14 +32,14 @@ from agent_magics.core.slots import Slot
 from agent_magics.core.text import clean_value
 from agent_magics.core.turns import ApprovalAnswered, ApprovalRequested
 from agent_magics.session.extensions.hooks import HookScope
+from agent_magics.session.state.approvals import Approvals
 from agent_magics.session.state.running_turn import RunningTurn
-from agent_magics.tools.dispatch import Admitted, Answered, Refused, is_mutating
+from agent_magics.tools.dispatch import Approved, FinishedCall, Refused, is_mutating
 from agent_magics.tools.threads import on_own_thread
 
 NEVER = "[Tool not run: the settings here don't allow it]"
 NOBODY = "[Tool not run: it needs a person's approval, and nobody is here to give it]"
 UNASKED = "[Tool not run: the person could not be asked: {why}]"
-REFUSED = "[Tool not run: the person refused it]"
 REFUSED_BECAUSE = "[Tool not run: the person refused it, and said: {why}]"
 STOPPED = "[Tool not run. {why}]"
 EDITED = "[The person edited the arguments before it ran. It ran with: {arguments}]"
@@ -49,23 +49,9 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories
 _PREVIEW_S = 5.0
 
 
-class Approvals:
-    """What a session knows of its questions: one at a time, and which tools are always allowed."""
-
-    def __init__(self, approver: Approver | None) -> None:
-        self.approver = approver
-        self.asking = asyncio.Lock()
-        self.always: set[str] = set()
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Ask again for these tools: somebody has said anew how they are approved."""
-        named = set(names)
-        self.always = set() if EVERY_TOOL in named else self.always - named
-
-
 @dataclass(kw_only=True)
 class ToolApproval:
-    """Implements `tools.dispatch.ToolGate` for one turn. `record` writes events of that turn."""
+    """Implements `tools.dispatch.CallApproval` for one turn; `record` writes events of it."""
 
     turn: RunningTurn
     slot: Slot
@@ -74,35 +60,35 @@ class ToolApproval:
     approvals: Approvals
     record: Callable[[Sequence[Payload]], Awaitable[object]]
 
-    async def before(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
+    async def before(self, call: ToolCall, tool: Tool) -> Approved | Refused:
         """Let plugins change or stop a call, then ask a person where it changes something."""
         try:
             # Before the question: a person must approve the arguments that will run, not those that
             # a plugin then changes.
-            call = await self._patched(call)
+            call = await self._patch(call)
         except PluginFailed as error:  # a panic: nothing more runs in this turn
             return _stopped(error, ends=error)
         except (PluginAborted, PluginHookContractViolation) as error:
             return _stopped(error)
         # Asking about what only looks would teach people to say yes without reading.
         if not is_mutating(tool):
-            return Admitted(call=call)
+            return Approved(call=call)
         match policy_for(call.tool_name, self.slot.config.approval, self.config.approval):
             case "auto":
-                return Admitted(call=call)
+                return Approved(call=call)
             case "never":
-                return Refused(content=NEVER, how=_NOT_APPROVED)
+                return Refused(content=NEVER, failure=_NOT_APPROVED)
             case _:
-                return await self._approved(call, tool)
+                return await self._approve(call, tool)
 
-    async def after(self, answered: Answered) -> AgentError | None:
+    async def after(self, finished: FinishedCall) -> AgentError | None:
         """Show plugins a result; what one of them aborts, or breaks, ends the turn's calls."""
         seen = AfterToolUse(
-            call_id=answered.call.call_id,
-            tool_name=answered.call.tool_name,
-            output=answered.output,
-            duration_ms=answered.duration_ms or 0,
-            success=not answered.how,
+            call_id=finished.call.call_id,
+            tool_name=finished.call.tool_name,
+            output=finished.output,
+            duration_ms=finished.duration_ms or 0,
+            success=not finished.failure,
         )
         try:
             await self.hooks.fire(seen)
@@ -110,7 +96,7 @@ class ToolApproval:
             return error
         return None
 
-    async def _patched(self, call: ToolCall) -> ToolCall:
+    async def _patch(self, call: ToolCall) -> ToolCall:
         patch = await self.hooks.fire(
             BeforeToolUse(
                 call_id=call.call_id, tool_name=call.tool_name, arguments=call.arguments or {}
@@ -121,15 +107,15 @@ class ToolApproval:
             return msgspec.structs.replace(call, arguments=patch.arguments, raw="")
         return call
 
-    async def _approved(self, call: ToolCall, tool: Tool) -> Admitted | Refused:
+    async def _approve(self, call: ToolCall, tool: Tool) -> Approved | Refused:
         if self.approvals.approver is None:
-            return Refused(content=NOBODY, how=_NOT_APPROVED)
+            return Refused(content=NOBODY, failure=_NOT_APPROVED)
         async with self.approvals.asking:  # of all slots; "always" may have been said meanwhile
             if call.tool_name in self.approvals.always:
-                return Admitted(call=call)
-            return await self._asked(call, tool, self.approvals.approver)
+                return Approved(call=call)
+            return await self._ask(call, tool, self.approvals.approver)
 
-    async def _asked(self, call: ToolCall, tool: Tool, approver: Approver) -> Admitted | Refused:
+    async def _ask(self, call: ToolCall, tool: Tool, approver: Approver) -> Approved | Refused:
         preview = visible(await preview_of(call, tool))
         self.turn.emit(
             ApprovalRequested(call_id=call.call_id, tool_name=call.tool_name, preview=preview)
@@ -144,14 +130,14 @@ class ToolApproval:
             preview=preview,
         )
         try:
-            answer = _checked(await _ask(approver, request))
+            answer = _checked(await _answer_of(approver, request))
         except _Unasked as error:
-            return Refused(content=UNASKED.format(why=error), how=_NOT_APPROVED)
+            return Refused(content=UNASKED.format(why=error), failure=_NOT_APPROVED)
         if answer is None:
-            return Refused(content=NOBODY, how=_NOT_APPROVED)
-        return await self._answered(call, answer)
+            return Refused(content=NOBODY, failure=_NOT_APPROVED)
+        return await self._apply_answer(call, answer)
 
-    async def _answered(self, call: ToolCall, answer: ApprovalAnswer) -> Admitted | Refused:
+    async def _apply_answer(self, call: ToolCall, answer: ApprovalAnswer) -> Approved | Refused:
         """Record what was answered, then do it."""
         edited = answer.arguments if answer.word != "no" else None
         if edited == call.arguments:
@@ -165,12 +151,12 @@ class ToolApproval:
         self.turn.emit(ApprovalAnswered(call_id=call.call_id, tool_name=call.tool_name, word=word))
         if word == "no":
             content = REFUSED_BECAUSE.format(why=answer.reason) if answer.reason else REFUSED
-            return Refused(content=content, how=_NOT_APPROVED)
+            return Refused(content=content, failure=_NOT_APPROVED)
         if word == "always":
             self.approvals.always.add(call.tool_name)
         if edited is None:
-            return Admitted(call=call)
-        return Admitted(
+            return Approved(call=call)
+        return Approved(
             call=msgspec.structs.replace(call, arguments=edited, raw=""),
             note=EDITED.format(arguments=json.dumps(edited, ensure_ascii=False)),
         )
@@ -219,7 +205,7 @@ def visible(text: str) -> str:
     )
 
 
-async def _ask(approver: Approver, request: ApprovalRequest) -> object:
+async def _answer_of(approver: Approver, request: ApprovalRequest) -> object:
     try:
         return await approver.ask(request)
     except asyncio.CancelledError as error:
@@ -247,4 +233,4 @@ def _checked(answer: object) -> ApprovalAnswer | None:
 
 def _stopped(error: AgentError, ends: AgentError | None = None) -> Refused:
     content = STOPPED.format(why=error.message)
-    return Refused(content=content, how="was stopped by a plugin", error=error, ends=ends)
+    return Refused(content=content, failure="was stopped by a plugin", error=error, ends=ends)

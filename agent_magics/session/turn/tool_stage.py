@@ -16,7 +16,7 @@ from agent_magics.core.messages import ToolCall, ToolOutput
 from agent_magics.core.text import clean_value
 from agent_magics.core.turns import ErrorNoted, ToolEnded, ToolStarted
 from agent_magics.session.state.running_turn import RunningTurn
-from agent_magics.tools.dispatch import OVER_LIMIT, Answered, Dispatcher
+from agent_magics.tools.dispatch import OVER_LIMIT, Dispatcher, FinishedCall
 
 LOST = "[Tool result lost: agent-magics failed inside. It may have run.]"
 _log = logging.getLogger("agent_magics.session")
@@ -52,11 +52,11 @@ class ToolStage:
         """Give calls past the limit their result; they don't run."""
         self._open.update({call.call_id: call for call in calls})
         refused = ToolOutput(content=OVER_LIMIT, is_error=True)
-        await self._record([Answered(call=call, output=refused) for call in calls])
+        await self._record([FinishedCall(call=call, output=refused) for call in calls])
 
     # For the dispatcher.
 
-    def begun(self, call: ToolCall) -> None:
+    def call_started(self, call: ToolCall) -> None:
         """Show that a call runs, with the arguments it runs with."""
         self._started.add(call.call_id)
         self.turn.emit(
@@ -67,35 +67,35 @@ class ToolStage:
             )
         )
 
-    async def answered(self, answered: Answered) -> None:
+    async def call_finished(self, finished: FinishedCall) -> None:
         """Record a result, then show it."""
-        await self._record([answered])
+        await self._record([finished])
 
-    async def _record(self, answers: Sequence[Answered]) -> None:
-        results = [self._result(answered) for answered in answers]
+    async def _record(self, answers: Sequence[FinishedCall]) -> None:
+        results = [self._result(finished) for finished in answers]
         await self.record(results)
-        for answered, result in zip(answers, results, strict=True):
-            self._show(answered, result)
+        for finished, result in zip(answers, results, strict=True):
+            self._show(finished, result)
 
-    def _result(self, answered: Answered) -> ToolAnswered:
-        asked = self._open.pop(answered.call.call_id)
+    def _result(self, finished: FinishedCall) -> ToolAnswered:
+        asked = self._open.pop(finished.call.call_id)
         # The call stays as the model wrote it; what ran instead stands beside it.
-        is_changed = answered.call.arguments != asked.arguments
+        is_changed = finished.call.arguments != asked.arguments
         return ToolAnswered(
             call_id=asked.call_id,
             tool_name=asked.tool_name,
-            output=clean_value(answered.output),
-            duration_ms=answered.duration_ms,
-            ran_with=answered.call.arguments if is_changed else None,
+            output=clean_value(finished.output),
+            duration_ms=finished.duration_ms,
+            ran_with=finished.call.arguments if is_changed else None,
         )
 
-    def _show(self, answered: Answered, result: ToolAnswered) -> None:
+    def _show(self, finished: FinishedCall, result: ToolAnswered) -> None:
         """Show the end of a call, its start where it didn't run, and the code of an error."""
         # Whoever draws a turn may count on a start for every end.
         if result.call_id not in self._started:
-            self.begun(answered.call)
-        if answered.error is not None:
-            error = answered.error
+            self.call_started(finished.call)
+        if finished.error is not None:
+            error = finished.error
             noted = ErrorNoted(code=error.code, message=error.message, call_id=result.call_id)
             self.turn.emit(noted)
         self.turn.emit(
@@ -110,6 +110,6 @@ class ToolStage:
     async def _close_open(self) -> None:
         lost = ToolOutput(content=LOST, is_error=True)
         try:
-            await self._record([Answered(call=c, output=lost) for c in self._open.values()])
+            await self._record([FinishedCall(call=c, output=lost) for c in self._open.values()])
         except StoreError:
             _log.warning("calls of turn %s were left open", self.turn.turn_id)

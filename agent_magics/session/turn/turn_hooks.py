@@ -1,4 +1,4 @@
-"""What plugins have to say at the beginning and at the end of a turn."""
+"""The hooks at both ends of a turn: what plugins add to its prompt, whether they object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TurnHooks:
     scope: HookScope
 
     async def sections(self, given: UserInput) -> list[Section]:
-        """Fire `turn_start` and give what plugins add; raises as `HookScope.fire`."""
+        """Fire `turn_start` and return what plugins add; raises as `HookScope.fire`."""
         try:
             patch = await self.turn.unless_stopped(self.scope.fire(TurnStarting(user_input=given)))
         except Stopped:  # the turn records its prompt, and that
@@ -31,8 +31,8 @@ class TurnHooks:
             return []
         return [(FROM_PLUGINS, text) for text in patch.append_dynamic_sections]
 
-    async def refusal(self, ending: TurnEnding) -> AgentError | None:
-        """Fire `turn_end` and give the error of a plugin that says no.
+    async def objection(self, ending: TurnEnding) -> AgentError | None:
+        """Fire `turn_end` and return the error of a plugin that objects, None where none does.
 
         A turn that was stopped waits for its plugins until it is abandoned, another one until it
         is stopped.
@@ -41,6 +41,6 @@ class TurnHooks:
             await self.turn.unless_left(self.scope.fire(ending))
         except Stopped:
             return None
-        except AgentError as refused:
-            return refused
+        except AgentError as objection:
+            return objection
         return None

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.events import Origin, Payload
-from agent_magics.core.messages import UserInput, text_of
+from agent_magics.core.messages import UserInput
 from agent_magics.core.ports import Provider, Tool
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Slot
@@ -22,15 +21,13 @@ from agent_magics.session.compaction.request_fitter import RequestFitter
 from agent_magics.session.compaction.summaries import Summaries
 from agent_magics.session.extensions.hooks import HookScope
 from agent_magics.session.memory.remembering import TurnMemories, TurnMoment
+from agent_magics.session.open.open_session import OpenSession
 from agent_magics.session.state.running_turn import RunningTurn, Stopped
+from agent_magics.session.state.title import title_of_prompt
 from agent_magics.session.turn.tool_approval import ToolApproval
+from agent_magics.session.turn.turn_parts import TurnParts
 from agent_magics.session.turn.turn_run import TurnRun
 from agent_magics.tools.dispatch import Dispatcher
-
-if TYPE_CHECKING:  # the open session starts turns
-    from agent_magics.session.turn.open_session import OpenSession
-
-TITLE_CHARACTERS = 60
 
 
 @dataclass(kw_only=True)
@@ -51,12 +48,13 @@ class TurnStart:
         provider, model = await self._model()
         if model.has_tools:
             await self._connect_tools()
-        outcome = await self._run(provider, model).run(self.given)
-        if self.open_session.summaries is not None and isinstance(outcome, Completed):
-            await self._summarise(self.open_session.summaries)
-        if isinstance(outcome, Completed):  # what came after its last answer is told, too
-            return msgspec.structs.replace(outcome, warnings=tuple(self.warnings))
-        return outcome
+        outcome = await self._turn_run(provider, model).run(self.given)
+        if not isinstance(outcome, Completed):
+            return outcome
+        if self.open_session.compaction.summaries is not None:
+            await self._summarise(self.open_session.compaction.summaries)
+        # What came after its last answer is told, too.
+        return msgspec.structs.replace(outcome, warnings=tuple(self.warnings))
 
     def empty_reply(self) -> Reply:
         """Return the reply of a turn that failed before it ran."""
@@ -70,9 +68,9 @@ class TurnStart:
 
     async def _model(self) -> tuple[Provider, ModelInfo]:
         try:
-            return await self.turn.unless_stopped(self.open_session.models.find(self.spec))
+            return await self.turn.unless_stopped(self.open_session.models.lookup.find(self.spec))
         except Stopped:  # the turn records its prompt, and that
-            return self.open_session.models.at_hand(self.spec)
+            return self.open_session.models.lookup.resolve(self.spec)
 
     async def _connect_tools(self) -> None:
         try:
@@ -82,36 +80,36 @@ class TurnStart:
         except Stopped:  # the turn records its prompt, and that
             return
 
-    def _run(self, provider: Provider, model: ModelInfo) -> TurnRun:
+    def _turn_run(self, provider: Provider, model: ModelInfo) -> TurnRun:
         open_session, turn = self.open_session, self.turn
         # Once, here: a tool that is registered while the turn runs must not appear between two of
         # its requests.
-        tools = open_session.builder.tools_of(self.slot) if model.has_tools else ()
+        tools = open_session.requests.builder.tools_of(self.slot) if model.has_tools else ()
         # The prompt isn't recorded yet, so the turns are those before this one.
         turn_index = len(open_session.loaded.turns(self.slot)) + 1
         hooks = open_session.hooks(turn.slot_id, turn.turn_id, turn_index)
         tool_approval = self._tool_approval(hooks)
-        return TurnRun(
+        parts = TurnParts(
             turn=turn,
-            slot=self.slot,
-            recorder=open_session.recorder,
-            request_fitter=self._request_fitter(model, tools, hooks),
-            hooks=hooks,
-            skills=self.skills,
-            references=open_session.references,
-            memories=self._memories(),
-            warnings=self.warnings,
-            dispatcher=Dispatcher(
-                tools, open_session.parts.config, open_session.parts.on_main, tool_approval
-            ),
+            turn_index=turn_index,
             provider=provider,
             model=model,
             config=open_session.parts.config,
             clock=open_session.parts.clock,
-            turn_index=turn_index,
+            recorder=open_session.recorder,
+            request_fitter=self._request_fitter(model, tools, hooks),
+            dispatcher=Dispatcher(
+                tools, open_session.parts.config, open_session.parts.on_main, tool_approval
+            ),
+            hooks=hooks,
+            skills=self.skills,
+            references=open_session.requests.references,
+            memories=self._memories(),
+            warn=self._warn,
             origin=self.origin,
             title=self._title(),
         )
+        return TurnRun(parts)
 
     def _tool_approval(self, hooks: HookScope) -> ToolApproval:
         def record(payloads: Sequence[Payload]) -> Awaitable[object]:
@@ -131,13 +129,14 @@ class TurnStart:
     def _request_fitter(
         self, model: ModelInfo, tools: tuple[Tool, ...], hooks: HookScope
     ) -> RequestFitter:
+        compaction = self.open_session.compaction
         return RequestFitter(
-            compactor=self.open_session.compactor(
+            compactor=compaction.compactor(
                 model, hooks, running_turn=self.turn.turn_id, tools=tools
             ),
-            trigger=self.open_session.trigger,
+            trigger=compaction.trigger,
             find_slot=self._slot_now,
-            find_summariser=lambda: self.open_session.summariser(self.slot),
+            find_summariser=lambda: self.open_session.models.summariser(self.slot),
             emit=self.turn.emit,
             warn=self._warn,
         )
@@ -147,19 +146,22 @@ class TurnStart:
         moment = TurnMoment(
             slot_uid=uid,
             turn_id=self.turn.turn_id,
-            others=lambda: {u: turn for u, turn in open_session.running_ids().items() if u != uid},
-            find_writer=lambda: open_session.memory_writer(self._slot_now()),
+            others=lambda: {
+                other: turn_id
+                for other, turn_id in open_session.reservations.running_ids().items()
+                if other != uid
+            },
+            find_writer=lambda: open_session.models.memory_writer(self._slot_now()),
             emit=self.turn.emit,
             warn=self._warn,
         )
         return TurnMemories(turn=self.turn, remembering=open_session.remembering, moment=moment)
 
     async def _summarise(self, summaries: Summaries) -> None:
-        spec = summaries.config.summary_model or self.open_session.spec_of(self.slot)
         writing = summaries.after_turn(
             self._slot_now,
             self.turn.turn_id,
-            lambda: self.open_session.models.find(spec),
+            lambda: self.open_session.models.summary_writer(self.slot),
             self.turn.emit,
         )
         try:
@@ -171,7 +173,7 @@ class TurnStart:
         """Title an untitled session by its first prompt."""
         if self.open_session.loaded.row.title is not None:
             return None
-        return " ".join(text_of(self.given.content).split())[:TITLE_CHARACTERS] or None
+        return title_of_prompt(self.given)
 
     def _slot_now(self) -> Slot:
         return self.open_session.loaded.slots[self.slot.uid]

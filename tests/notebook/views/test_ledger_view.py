@@ -24,7 +24,7 @@ from agent_magics.notebook.views.ledger.ledger_view import (
 )
 from agent_magics.notebook.views.ledger.rows import MAX_KEPT_QUERIES, LedgerRows, Query
 from agent_magics.notebook.views.ledger.text import shown_of
-from agent_magics.session.rebuilding import Rebuilt
+from agent_magics.session.request.rebuilding import Rebuilt
 from agent_magics.testing import assistant, user
 from benchmarks.many import many_events
 from tests.dataframes.ledgers import NOW, said, state_of

@@ -30,7 +30,7 @@ from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query
 from agent_magics.notebook.views.ledger.text import ShownLines, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.views.session_text import request_text
 from agent_magics.notebook.views.view import LiveWidget, Output
-from agent_magics.session.rebuilding import Rebuilt
+from agent_magics.session.request.rebuilding import Rebuilt
 from agent_magics.threads.loop import background_loop
 
 VERSION = 1

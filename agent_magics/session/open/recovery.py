@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 
+from agent_magics.core.approval import REFUSED
 from agent_magics.core.events import (
     Approval,
     AssistantMessage,
@@ -21,14 +22,13 @@ from agent_magics.core.ports import Change
 from agent_magics.core.slots import Slot
 from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder
-from agent_magics.session.turn.tool_approval import REFUSED
 
 LEFT_OPEN = "[Tool result unknown: the process ended before the tool did. It may have run.]"
 
 _log = logging.getLogger("agent_magics.session")
 
 
-def tell_broken_checkpoints(loaded: LoadedSession) -> None:
+def log_broken_checkpoints(loaded: LoadedSession) -> None:
     """Log which slots show their whole history because their checkpoint can't be used."""
     for slot in loaded.living.values():
         if slot.checkpoint_id is not None and not _is_whole(loaded, slot):
@@ -41,8 +41,8 @@ def tell_broken_checkpoints(loaded: LoadedSession) -> None:
             )
 
 
-async def set_right(recorder: Recorder) -> int:
-    """Close what a process that ended left open; give back how many turns that were."""
+async def close_left_open(recorder: Recorder) -> int:
+    """Close what a process that ended left open; return how many turns that were."""
     drafts = recorder.loaded.drafts
     for draft in drafts:
         await _close_draft(recorder, draft)

@@ -8,8 +8,7 @@ stored one, it is what was sent, byte for byte; elsewhere it is only like it, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -27,11 +26,9 @@ from agent_magics.core.events import (
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, lineage
-from agent_magics.session.request.request_builder import digest_of
+from agent_magics.session.request.models import ModelLookup
+from agent_magics.session.request.request_builder import RequestBuilder, digest_of
 from agent_magics.session.state.loaded import LoadedSession
-
-if TYPE_CHECKING:  # it shows what is made here
-    from agent_magics.session.turn.open_session import OpenSession
 
 MAX_CHECKPOINTS = 4
 
@@ -141,10 +138,16 @@ class PastSession:
         return [*ours[:MAX_CHECKPOINTS], None]
 
 
-def rebuild(open_session: OpenSession, state: SessionState, seq: int) -> Rebuilt | None:
+def rebuild(
+    state: SessionState,
+    seq: int,
+    *,
+    models: ModelLookup,
+    builder_for: Callable[[LoadedSession], RequestBuilder],
+) -> Rebuilt | None:
     """Make the request again that the event with a seq belongs to; None where it has none.
 
-    Callable from any thread; `state` is the session's.
+    Callable from any thread; `state` is the session's, `builder_for` makes requests of its past.
     """
     past = PastSession(state)
     usage = past.usage_of(seq)
@@ -153,21 +156,11 @@ def rebuild(open_session: OpenSession, state: SessionState, seq: int) -> Rebuilt
     assert isinstance(usage.payload, Usage)
     spent, likeliest = usage.payload, None
     try:
-        model = open_session.models.known(f"{spent.provider}:{spent.model}")
+        model = models.known(f"{spent.provider}:{spent.model}")
     except ModelNotSupported:  # its provider isn't there any more
         model = ModelInfo(name=spent.model, provider=spent.provider)
     for loaded, slot in past.moments_of(usage):
-        override = loaded.metadata.get("session_config", {}).get("system_prompt_override")
-        request = (
-            open_session.builder_for(loaded)
-            .build(
-                slot,
-                model,
-                running_turn=usage.turn_id,
-                override=str(override) if override else None,
-            )
-            .request
-        )
+        request = builder_for(loaded).build(slot, model, running_turn=usage.turn_id).request
         # What was sent and not stored (memories, changed variables) can't be had again; then
         # nothing matches, and it is said.
         if digest_of(request) == spent.digest:
