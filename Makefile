@@ -14,7 +14,7 @@ NBVAL := --nbval --nbval-sanitize-with notebooks/sanitize.cfg
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo test test-fast check format bench pictures weights browser node servers older labextension dist clean
+.PHONY: help lab demo test test-fast check check-views format format-views views bench pictures weights browser node servers older labextension dist clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -32,15 +32,27 @@ test: node check older weights browser servers ## Set up and run every test: lin
 test-fast: $(VENV)/.test ## The daily loop: under a minute
 	$(PYTEST) -m "not slow and not browser and not embedded" --hypothesis-profile=fast tests
 
-check: $(VENV)/.test ## Run every linter; CI runs the same
+check: $(VENV)/.test ## Run every linter, and the tests of views; CI runs the same
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@sh scripts/with_node.sh $(MAKE) --no-print-directory check-views
 
-format: $(VENV)/.test ## Let ruff mend what it can
+check-views: node_modules/.done
+	@$(JLPM) check
+	@$(JLPM) test >node_modules/.log 2>&1 || { cat node_modules/.log; exit 1; }
+
+format: $(VENV)/.test ## Let ruff, eslint and prettier mend what they can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	@sh scripts/with_node.sh $(MAKE) --no-print-directory format-views
+
+format-views: node_modules/.done
+	@$(JLPM) format
+
+views: node_modules/.done ## Bundle the views anew after a change in widgets/src
+	@$(JLPM) build
 
 bench: $(VENV)/.test ## Measure what it costs
 	$(BIN)/python -m benchmarks
@@ -66,14 +78,14 @@ older: $(OLDER:%=$(VENV)-%/.done) ## Test what leans on IPython's and ipykernel'
 	@for each in $(OLDER); do test ! -f "$(VENV)-$$each/.done" || { echo "With $$each:"; \
 		"$(VENV)-$$each/bin/python" -m pytest -m inside tests/notebook -W "ignore:Deprecated in traitlets:DeprecationWarning" || exit 1; }; done
 
-labextension: $(VENV)/.test ## Build the JupyterLab extension anew and link it
-	cd labextension && PATH="$(abspath $(BIN)):$$PATH" jlpm install && PATH="$(abspath $(BIN)):$$PATH" jlpm build
+labextension: node_modules/.done ## Build the JupyterLab extension anew and link it
+	cd labextension && $(JLPM) build
 	@mkdir -p $(VENV)/share/jupyter/labextensions
 	@rm -rf $(VENV)/share/jupyter/labextensions/agent-magics-labextension
 	@ln -s "$(abspath labextension/dist)" $(VENV)/share/jupyter/labextensions/agent-magics-labextension
 
 clean: ## Remove environments, caches and builds
-	rm -rf .venv* dist labextension/dist labextension/lib labextension/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv* dist labextension/dist labextension/lib node_modules .yarn .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one or name it: make PYTHON=/path/to/python3"; exit 1; }
@@ -91,6 +103,14 @@ $(VENV)/.test: $(BIN)/python pyproject.toml $(LABEXTENSION)
 	@echo "Installing agent-magics and its test tools into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/.lab $(VENV)/.package
+
+# Tools for JavaScript and TypeScript; jlpm, a yarn that comes with jupyter-builder, needs Node only.
+JLPM = PATH="$(abspath $(BIN)):$$PATH" jlpm
+node_modules/.done: package.json labextension/package.json yarn.lock | $(VENV)/.test
+	@echo "Installing tools for JavaScript into node_modules (half a minute the first time) ..."
+	@mkdir -p node_modules
+	@$(JLPM) install --immutable >node_modules/.log 2>&1 || { cat node_modules/.log; exit 1; }
+	@touch $@
 
 # LiteLLM's proxy and a mock of both APIs want versions of their own; what can't be had here is no failure.
 $(VENV)-servers/.done:

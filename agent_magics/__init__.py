@@ -61,21 +61,21 @@ if TYPE_CHECKING:
     from agent_magics.ledger.sqlite.memories import SqlMemoryStore
     from agent_magics.ledger.sqlite.store import SqlStore
     from agent_magics.notebook.shown_turn import TurnView
-    from agent_magics.notebook.views.compare_view import CompareView
+    from agent_magics.notebook.views.comparison.compare_view import CompareView
     from agent_magics.notebook.views.dashboard import Dashboard
-    from agent_magics.notebook.views.ledger_view import LedgerExplorer
-    from agent_magics.notebook.views.slot_tabs import SlotTabs
+    from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+    from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
     from agent_magics.notebook.views.token_budget import TokenBudget
     from agent_magics.providers.anthropic import Anthropic
-    from agent_magics.providers.embedded import EmbeddedProvider
-    from agent_magics.providers.openai import OpenAICompatible
+    from agent_magics.providers.embedded.provider import EmbeddedProvider
+    from agent_magics.providers.openai_chat.provider import OpenAICompatible
     from agent_magics.providers.scripted import ScriptedProvider
     from agent_magics.session.agent import Agent
     from agent_magics.session.builder import AgentBuilder
-    from agent_magics.session.loop import run
-    from agent_magics.session.plugins import PluginBase
-    from agent_magics.session.running import CancelToken, RunningTurn
+    from agent_magics.session.extensions.plugins import PluginBase
     from agent_magics.session.session import Session
+    from agent_magics.session.state.running_turn import CancelToken, RunningTurn
+    from agent_magics.threads.loop import run
     from agent_magics.tools.schema import tool
     from agent_magics.tools.threads import tool_timed_out
 
@@ -129,20 +129,20 @@ _HOMES = {
     "agent_magics.ledger.sqlite.memories": ("SqlMemoryStore",),
     "agent_magics.ledger.sqlite.store": ("SqlStore",),
     "agent_magics.notebook.shown_turn": ("TurnView",),
-    "agent_magics.notebook.views.compare_view": ("CompareView",),
+    "agent_magics.notebook.views.comparison.compare_view": ("CompareView",),
     "agent_magics.notebook.views.dashboard": ("Dashboard",),
-    "agent_magics.notebook.views.ledger_view": ("LedgerExplorer",),
-    "agent_magics.notebook.views.slot_tabs": ("SlotTabs",),
+    "agent_magics.notebook.views.ledger.ledger_view": ("LedgerExplorer",),
+    "agent_magics.notebook.views.slots.slot_tabs": ("SlotTabs",),
     "agent_magics.notebook.views.token_budget": ("TokenBudget",),
-    "agent_magics.providers.embedded": ("EmbeddedProvider",),
+    "agent_magics.providers.embedded.provider": ("EmbeddedProvider",),
     "agent_magics.providers.anthropic": ("Anthropic",),
-    "agent_magics.providers.openai": ("OpenAICompatible",),
+    "agent_magics.providers.openai_chat.provider": ("OpenAICompatible",),
     "agent_magics.providers.scripted": ("ScriptedProvider",),
     "agent_magics.session.agent": ("Agent",),
     "agent_magics.session.builder": ("AgentBuilder",),
-    "agent_magics.session.loop": ("run",),
-    "agent_magics.session.plugins": ("PluginBase",),
-    "agent_magics.session.running": ("CancelToken", "RunningTurn"),
+    "agent_magics.threads.loop": ("run",),
+    "agent_magics.session.extensions.plugins": ("PluginBase",),
+    "agent_magics.session.state.running_turn": ("CancelToken", "RunningTurn"),
     "agent_magics.session.session": ("Session",),
     "agent_magics.tools.schema": ("tool",),
     "agent_magics.tools.threads": ("tool_timed_out",),
@@ -238,13 +238,13 @@ def current() -> Session:
     """
     from IPython import get_ipython
 
-    from agent_magics.notebook.magics import seat_of
+    from agent_magics.notebook.extension import notebook_session_of
 
-    return seat_of(get_ipython()).session()
+    return notebook_session_of(get_ipython()).session()
 
 
 def frames(store: str | Path | None = None) -> Frames:
-    """Give data frames over all sessions of a store, for analysis (D1).
+    """Give data frames over all sessions of a store, for analysis.
 
     `store` is a path or an `sqlite:///` URL; None: this notebook's store, else the default one.
     The store is only read, also while other kernels write it. Reading it raises `StorageError`
@@ -263,28 +263,28 @@ def _store_here() -> str:
     if "IPython" in sys.modules:
         from IPython import get_ipython
 
-        from agent_magics.notebook.magics import loaded
+        from agent_magics.notebook.extension import loaded
 
         magics = loaded(get_ipython())
         if magics is not None:
-            return magics.seat.store
+            return magics.notebook.store
     return Settings.read().store
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Load the magics into a shell (`%load_ext agent_magics`)."""
     try:
-        from agent_magics.notebook.magics import load
+        from agent_magics.notebook.extension import load
 
         load(shell)
     except KeyboardInterrupt:
-        from agent_magics.notebook.bridge import StoppedCell
+        from agent_magics.notebook.kernel.bridge import StoppedCell
 
         raise StoppedCell("stopped; %load_ext agent_magics loads it") from None
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Take the magics out again; the session is closed and its lock released."""
-    from agent_magics.notebook.magics import unload
+    from agent_magics.notebook.extension import unload
 
     unload(shell)

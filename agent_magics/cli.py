@@ -14,10 +14,10 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError
 from agent_magics.core.slots import ModelParams, SlotMeta
 from agent_magics.core.turns import RetryScheduled, TextChunk
-from agent_magics.providers.weights import WHEEL, find_weights, pull, weights_folder
+from agent_magics.providers.embedded.weights import WHEEL, find_weights, pull, weights_folder
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.running import reply_or_raise
 from agent_magics.session.session import Session
+from agent_magics.session.state.running_turn import reply_or_raise
 from agent_magics.settings import (
     embedded_is_ready,
     providers_for,

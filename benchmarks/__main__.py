@@ -16,6 +16,7 @@ from benchmarks import (
     keeping,
     lasting,
     loading,
+    passing,
     projecting,
     reading,
     showing,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "stream": streaming.rows,
 }
 TABLES = {
+    "cell": passing.table,
     "explore": exploring.table,
     "facts": keeping.table,
     "speed": reading.table,

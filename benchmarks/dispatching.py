@@ -15,8 +15,8 @@ from agent_magics.core.ports import ToolInput
 from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
-from agent_magics.tools.dispatch import Answered, Dispatcher
+from agent_magics.threads.loop import background_loop
+from agent_magics.tools.dispatch import Dispatcher, FinishedCall
 from agent_magics.tools.schema import tool
 from benchmarks.clock import timed_waiting
 from benchmarks.floor import Floor
@@ -52,10 +52,10 @@ async def look(row: int) -> str:
 class Unwatched:
     """A watcher that writes nothing down."""
 
-    def begun(self, call: ToolCall) -> None:
+    def call_started(self, call: ToolCall) -> None:
         pass
 
-    async def answered(self, answered: Answered) -> None:
+    async def call_finished(self, finished: FinishedCall) -> None:
         pass
 
 

@@ -1,4 +1,4 @@
-"""What asking many slots at once takes beside asking the slowest of them alone (B5)."""
+"""What asking many slots at once takes beside asking the slowest of them alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from benchmarks.clock import timed_waiting
 from benchmarks.table import Row
 from benchmarks.trace import QUESTION

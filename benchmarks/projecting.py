@@ -10,7 +10,7 @@ from agent_magics.context.compaction import plan_compaction
 from agent_magics.context.projection import project
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_payload
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import SPOKEN, LedgerEvent
 from agent_magics.core.slots import Checkpoint, Full, SlotConfig
@@ -60,7 +60,7 @@ def rows(folder: Path) -> list[Row]:
     ]
 
 
-def _view(size: int) -> View:
+def _view(size: int) -> SlotHistory:
     events: list[LedgerEvent] = []
     for number, (asked, said) in enumerate(turns(size)):
         for payload in (*asked, *said):
@@ -77,7 +77,7 @@ def _view(size: int) -> View:
                     tokens=tokens,
                 )
             )
-    return View(slot_uid="a", events=tuple(events))
+    return SlotHistory(slot_uid="a", events=tuple(events))
 
 
 def _checkpoint(first_retained_seq: int) -> Checkpoint:

@@ -25,7 +25,7 @@ from agent_magics.core.messages import Text, User
 from agent_magics.core.ports import Provider
 from agent_magics.core.streams import closing
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.openai import OpenAICompatible
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
 from benchmarks.table import Row
 
 DELTAS = 10_000

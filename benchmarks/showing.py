@@ -12,10 +12,10 @@ import msgspec
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.ledger.sqlite.store import SqlStore
-from agent_magics.notebook.views.comparison import answers_of
+from agent_magics.notebook.views.comparison.comparison import answers_of
+from agent_magics.notebook.views.comparison.differences import compared
 from agent_magics.notebook.views.delta import state_delta
-from agent_magics.notebook.views.differences import compared
-from agent_magics.notebook.views.state import session_state
+from agent_magics.notebook.views.session_state import session_state
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session

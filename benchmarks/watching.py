@@ -16,7 +16,9 @@ from typing import Any
 import anywidget
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from agent_magics.notebook.views import ledger_view, turn_view, widgets
+from agent_magics.notebook.views import widgets
+from agent_magics.notebook.views.ledger import ledger_view
+from agent_magics.notebook.views.turn import turn_view
 from benchmarks.streaming import PATIENCE_S, kernel
 
 ANSWER = "\n\n".join(" ".join(["words"] * 50) for _ in range(70))  # some 20 KB in paragraphs

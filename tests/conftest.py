@@ -18,8 +18,6 @@ OURS = "AGENT_MAGICS_"
 FOREIGN_VARIABLES = (
     *(name for preset in PRESETS for name in (*preset.keys, *preset.urls)),
     "OPENAI_API_VERSION",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
     "JPY_SESSION_NAME",
 )
 

@@ -10,7 +10,7 @@ import pytest
 import agent_magics
 from agent_magics import cli
 from agent_magics.cli import main
-from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
+from agent_magics.providers.embedded.weights import FILE_BYTES, FILE_NAME
 from tests.providers.loopback import Exchange, free_port, serving
 
 

@@ -12,13 +12,13 @@ from agent_magics import settings
 from agent_magics.context.budget import DEFAULT_RESERVE_TOKENS
 from agent_magics.context.compaction import MAX_SUMMARY_TOKENS
 from agent_magics.context.prompt import DEFAULT_INSTRUCTIONS, SUMMARY_HEADINGS
-from agent_magics.context.verdict import fault_of
+from agent_magics.context.summary_check import fault_of
 from agent_magics.core.chat import UNKNOWN_WINDOW
 from agent_magics.core.hooks import HOOK_EVENTS
 from agent_magics.dataframes.columns import COLUMNS
-from agent_magics.notebook import catalogue
+from agent_magics.notebook.line import catalogue
 from agent_magics.providers import scripted
-from agent_magics.session.skill_files import find_skills
+from agent_magics.session.extensions.skill_files import find_skills
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))

@@ -15,7 +15,7 @@ from agent_magics.core import errors
 
 LONGEST_MODULE = 500
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("*.py", "*.js", "*.ts")
+SOURCES = ("*.py", "*.js", "*.ts", ":!agent_magics/static")  # what is built is no source
 DOWNLOADS = re.compile(r"resolved\W+https?:|index-url|registry\s*=\s*http|__archiveUrl")
 TEXTS = (
     "*.py",
@@ -126,6 +126,30 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_links_to_decisions_lead_to_one() -> None:
+    """A number behind the page of decisions, in a page or in the source, stands on that page."""
+    page = ROOT / "docs" / "decisions.md"
+    known = set(re.findall(r'<a id="(\d+)"></a>', page.read_text("utf-8")))
+    link = re.compile(r"(?<!\w)decisions\.md#(\w+)")
+    broken = [
+        f"{path.name}: {number}"
+        for path in tracked("*.py", "*.md", "*.js", "*.ts", "*.ipynb")
+        for number in link.findall(path.read_text("utf-8"))
+        if number not in known
+    ]
+    assert known
+    assert broken == []
+
+
+def test_every_decision_stands_once_under_its_number() -> None:
+    """The anchor of an entry is the number that its rule begins with, and no number comes twice."""
+    text = (ROOT / "docs" / "decisions.md").read_text("utf-8")
+    numbers = [int(anchor) for anchor in re.findall(r'<a id="(\d+)"></a>', text)]
+    entries = re.findall(r'<a id="(\d+)"></a>\n\*\*(\d+)\. ', text)
+    assert [(str(n), str(n)) for n in numbers] == entries
+    assert numbers == sorted(set(numbers))
 
 
 def test_every_error_code_is_explained() -> None:

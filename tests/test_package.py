@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -31,7 +32,9 @@ IN_SDIST = (
     "hatch_build.py",
     "labextension/package.json",
     "labextension/src/index.ts",
-    "labextension/yarn.lock",
+    "package.json",
+    "yarn.lock",
+    ".yarnrc.yml",
 )
 
 
@@ -68,6 +71,24 @@ def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> Non
 
 
 @pytest.mark.parametrize("is_ci", [False, True])
+def test_without_node_what_needs_it_fails_in_ci(tmp_path: Path, *, is_ci: bool) -> None:
+    """Elsewhere it is left out, and that is said."""
+    assert "AGENT_MAGICS_REQUIRE_NODE=1" in (ROOT / ".ci" / "run").read_text("utf-8")
+    environment = {"PATH": str(tmp_path)}
+    if is_ci:
+        environment["AGENT_MAGICS_REQUIRE_NODE"] = "1"
+    done = subprocess.run(
+        ["/bin/sh", ROOT / "scripts" / "with_node.sh", "make", "check-views"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "Node is not on the PATH: what needs it is left out (make check-views).\n"
+    assert (done.returncode != 0) is is_ci
+
+
+@pytest.mark.parametrize("is_ci", [False, True])
 def test_older_versions_that_cannot_be_installed_fail_in_ci(tmp_path: Path, *, is_ci: bool) -> None:
     """Elsewhere their tests are left out, and that is said."""
     assert "AGENT_MAGICS_REQUIRE_OLDER=1" in (ROOT / ".ci" / "run").read_text("utf-8")
@@ -94,11 +115,13 @@ def contents(wheel: Path) -> dict[str, int]:
 
 
 def test_the_wheel_has_code_views_and_data(wheel: Path) -> None:
-    """Each view of `widgets/src` is in the package as `static`; nothing else comes along."""
+    """Each view is in the package as one file of `static`; nothing else comes along."""
     names = contents(wheel).keys()
-    views = {f"agent_magics/static/{view.name}" for view in (ROOT / "widgets/src").glob("*.js")}
+    entries = (ROOT / "widgets/src/entries").glob("*.js")
+    views = {f"agent_magics/static/{entry.name}" for entry in entries}
     assert views
-    assert {*NEEDED, *views} <= names
+    assert views == {name for name in names if name.startswith("agent_magics/static/")}
+    assert set(NEEDED) <= names
     info = "agent_magics-"
     assert [name for name in names if not name.startswith(("agent_magics/", info))] == []
     assert not any(name.startswith("agent_magics/labextension") for name in names)
@@ -144,7 +167,7 @@ def test_the_sdist_is_complete(sdist: Path) -> None:
     """Tests, views, tutorials and commands are in it."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    views = {f"widgets/src/{view.name}" for view in (ROOT / "widgets/src").glob("*.js")}
+    views = {str(path.relative_to(ROOT)) for path in (ROOT / "widgets").rglob("*.js")}
     tutorials = {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert {*NEEDED, *IN_SDIST, *views, *tutorials} <= names
 
@@ -156,3 +179,8 @@ def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Pat
     (source,) = tmp_path.iterdir()
     again = build(source, "wheel", tmp_path / "out")
     assert contents(again) == contents(wheel)
+
+
+def test_tools_inside_the_tree_are_not_taken_for_modules() -> None:
+    """Yarn stands in `.venv`, below our `package.json`: a `type` there would break it."""
+    assert "type" not in json.loads((ROOT / "package.json").read_text("utf-8"))

@@ -86,7 +86,7 @@ def test_a_mark_with_an_unknown_row_fails_its_test(root: Path, tmp_path: Path) -
 
 @pytest.mark.req("E20")
 def test_each_acceptance_point_is_named_by_a_test(root: Path) -> None:
-    """All 29 of seed 001 § 11; the report then tells which of them passed."""
+    """All 29; the report then tells which of them passed."""
     tests = "".join(path.read_text("utf-8") for path in (root / "tests").rglob("test_*.py"))
     marked = set(re.findall(r'"(E20\.\d+)"', tests))
     assert {f"E20.{number}" for number in range(1, 30)} - marked == set()

@@ -14,10 +14,10 @@ import pytest
 
 from agent_magics.core.errors import InputValidation, ModelError, ModelNotSupported, NoModel
 from agent_magics.providers.anthropic import Anthropic
+from agent_magics.providers.anthropic.provider import ANTHROPIC
+from agent_magics.providers.embedded.weights import FILE_BYTES, FILE_NAME
 from agent_magics.providers.registry import ProviderRegistry
-from agent_magics.providers.weights import FILE_BYTES, FILE_NAME
 from agent_magics.settings import (
-    DEFAULT_ANTHROPIC_MODEL,
     PROVIDER_IDS,
     Choice,
     Keys,
@@ -148,7 +148,7 @@ def test_key_comes_second() -> None:
 @pytest.mark.req("P2")
 def test_a_key_of_anthropic_comes_after_one_of_openai() -> None:
     """Its default model can be set; an address alone is enough, as behind a gateway."""
-    default = f"anthropic:{DEFAULT_ANTHROPIC_MODEL}"
+    default = f"anthropic:{ANTHROPIC.default_model}"
     assert chosen(ANTHROPIC_API_KEY="k") == Choice(spec=default, why="key")
     assert chosen(ANTHROPIC_BASE_URL="http://gate.test").spec == default
     mine = chosen(ANTHROPIC_API_KEY="k", AGENT_MAGICS_ANTHROPIC_MODEL="claude-x")
@@ -242,8 +242,8 @@ def test_bare_local_provider_means_its_first_model() -> None:
          "anthropic:claude-x", "anthropic:claude-x"),
         ({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, "openai:gpt-5-mini",
          "openai:gpt-5-mini"),
-        ({"AGENT_MAGICS_MODEL": "anthropic"}, f"anthropic:{DEFAULT_ANTHROPIC_MODEL}",
-         f"anthropic:{DEFAULT_ANTHROPIC_MODEL}"),
+        ({"AGENT_MAGICS_MODEL": "anthropic"}, f"anthropic:{ANTHROPIC.default_model}",
+         f"anthropic:{ANTHROPIC.default_model}"),
         ({"AGENT_MAGICS_MODEL": "ollama:q"}, "ollama:q", "ollama:q"),
         ({"AGENT_MAGICS_MODEL": "embedded"}, "embedded:smollm2-135m",
          "smollm2-135m (demo model, on this machine)"),

@@ -1,4 +1,7 @@
-"""How much fits, when to compact, and what a request is made of, in tokens (C4, D 29, D 30)."""
+"""How much fits, when to compact, and what a request is made of, in tokens.
+
+Why: docs/decisions.md#29.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ CONTEXT_LIMIT = "context_limit"
 
 class Limits(Value):
     """What holds for one slot and model, in tokens. `reserve` and `keep` are what acts: the
-    configured ones, capped for small windows (seed 002 § 8.2). `held_by` is whose window it is.
+    configured ones, capped for small windows. `held_by` is whose window it is.
     """
 
     window: int
@@ -59,7 +62,7 @@ class Limits(Value):
 
 
 class Share(Value):
-    """One share of a slot's budget and what the next request uses of it, in tokens (C16)."""
+    """One share of a slot's budget and what the next request uses of it, in tokens."""
 
     name: str
     used: int
@@ -67,15 +70,15 @@ class Share(Value):
 
 
 class ContextInfo(Value):
-    """What `%context` shows of a slot's next request (C18), the numbers that the trigger uses.
+    """What `%context` shows of a slot's next request, the numbers that the trigger uses.
 
     `parts` has every key of `PARTS` and sums to `used` where `source` is "estimated".
     `factor` is what this model's servers taught us to multiply estimates by (parts have it in);
     `estimate` is the sum without it. `last_measured` is the server's count of the last request.
-    `shares` are those of the slot's budget: only the one of tool results acts (decision 29).
+    `shares` are those of the slot's budget: only the one of tool results acts.
     `checkpoint_id`, `tokens_before`, `tokens_after`, `degraded`, `reason`, `compacted_at`: of the
     active checkpoint, None where there is none; `turns_behind` are those it stands for, and where
-    `is_turn_cut` also the beginning of the next (decision 35).
+    `is_turn_cut` also the beginning of the next.
     """
 
     slot_id: str
@@ -108,8 +111,8 @@ def limits_for(
 ) -> Limits:
     """Work out the limits of a slot for a model.
 
-    Limits only tighten (decision 30): the window is the least of the model's (128,000 where
-    nobody knows it), the agent's, the slot's and one learnt from an overflow. Raises
+    Limits only tighten (docs/decisions.md#30): the window is the least of the model's (128,000
+    where nobody knows it), the agent's, the slot's and one learnt from an overflow. Raises
     `InputValidation` for a limit below 1, or where both `compact_threshold` and `reserve_tokens`
     are set.
     """
@@ -141,20 +144,20 @@ def limits_for(
 
 
 def should_compact(used: int, limits: Limits) -> bool:
-    """Tell whether `used` tokens are over the threshold; exactly on it is not over (C4)."""
+    """Return whether `used` tokens are over the threshold; exactly on it is not over."""
     return used > limits.threshold
 
 
 def shares_for(slot: SlotConfig, limits: Limits) -> ContextBudget:
-    """Give a slot's shares of the window: its own, else those that fit the window (decision 29).
+    """Return a slot's shares of the window: its own, else those that fit the window.
 
-    Only the share of tool results acts (C16); the others are shown.
+    Only the share of tool results acts; the others are shown.
     """
     return slot.budget or ContextBudget.auto(limits.window)
 
 
 def shares_used(parts: Mapping[str, int], budget: ContextBudget) -> tuple[Share, ...]:
-    """Tell what the parts of a request use of each share; every part counts to one (C16)."""
+    """Return what the parts of a request use of each share; every part counts to one."""
     return tuple(
         Share(name=name, used=sum(parts.get(part, 0) for part in within), tokens=tokens)
         for (name, within), tokens in zip(

@@ -1,4 +1,4 @@
-"""Shorten old tool output in the copy of a request, never in the log (C16, decision 35).
+"""Shorten old tool output in the copy of a request, never in the log (docs/decisions.md#35).
 
 What is cut moves in steps: output is taken in the order it came, and whenever it passes its share,
 the oldest is clipped until half of the share is left. So the beginning of the request stays the
@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import msgspec
 
+from agent_magics.context.safe_cuts import word_begin, word_end
 from agent_magics.context.tokens import count_text
-from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import Message, ToolResult, Value
 
 MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"
@@ -50,8 +50,11 @@ def clip_results(
         waiting.append((at, tokens))
         if total <= share_tokens:
             continue
+        # Down to half of the share, not just under it: else every new result would move the cut,
+        # and with it the prefix that the server has cached.
         while total > share_tokens // 2 and waiting:
             at_oldest, weight = waiting.popleft()
+            # The newest result is what the model asked for a moment ago.
             room = _KEPT_TOKENS if waiting else share_tokens // 2
             shorter = _shortened(messages[at_oldest], weight, room)
             if shorter is None:
@@ -69,6 +72,7 @@ def _shortened(message: Message, tokens: int, room_tokens: int) -> tuple[Message
     if tokens <= max(room_tokens, _SMALL_TOKENS):
         return None
     made, weight = _cut(message.content, tokens, room_tokens)
+    # The mark itself weighs something; a cut that saves nothing only loses text.
     if weight >= tokens:
         return None
     return msgspec.structs.replace(message, content=made), tokens - weight
@@ -80,6 +84,8 @@ def _cut(content: str, tokens: int, room_tokens: int) -> tuple[str, int]:
 
     Only what stays is counted: the output itself was, when it was recorded.
     """
+    # By characters, in proportion: an exact cut would count the whole output again, at each
+    # request.
     end = max(1, len(content) * room_tokens // tokens // 2)
     head = content[: word_begin(content, end)]
     tail = content[word_end(content, len(content) - end) :]

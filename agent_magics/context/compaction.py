@@ -1,6 +1,6 @@
 """Compaction: where to cut, what the summarising model is asked, whether its answer is taken.
 
-Seed 002 § 9 and § 10. Pure: the session makes the call and commits the checkpoint.
+Pure: the session makes the call and commits the checkpoint.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agent_magics.context.prompt import (
     shield,
 )
 from agent_magics.context.source import bounded_source, head_and_tail
+from agent_magics.context.summary_check import fault_of
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
-from agent_magics.context.verdict import fault_of
-from agent_magics.context.view import View, grouped
+from agent_magics.context.view import SlotHistory, grouped
 from agent_magics.context.wire import Turn, is_failed, translate
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import CompactError, NothingToCompact, SlotReadonly
@@ -55,7 +55,7 @@ class CompactionPlan(Value):
 
 
 class SourceRecord(Value):
-    """What the summarising model was given of a compaction's source (C10, seed 002 § 10.3).
+    """What the summarising model was given of a compaction's source.
 
     Of `messages`, the oldest `omitted` are left out and `shortened` more are cut in the middle;
     `is_previous_shortened`: so is the previous summary. It is kept in the ledger.
@@ -75,7 +75,7 @@ class SummaryRequest(ChatRequest, kw_only=True):
 
 
 def plan_compaction(
-    view: View,
+    view: SlotHistory,
     *,
     slot_id: str,
     mode: SlotMode,
@@ -84,11 +84,12 @@ def plan_compaction(
     running_turn: str | None = None,
     cut: Cut | None = None,
 ) -> CompactionPlan:
-    """Choose whole turns to sum up (C8, C9); the source is the unfocused history (decision 21).
+    """Choose whole turns to sum up; the source is the unfocused history.
 
     From the tail on, turns stay while they fit into `limits.keep`; the running one and the newest
-    complete one always stay. Overflow recovery chooses the `cut` itself (decision 35). Raises
-    `NothingToCompact` where that leaves nothing new behind, `SlotReadonly` for a reference slot.
+    complete one always stay. Overflow recovery chooses the `cut` itself (docs/decisions.md#35).
+    Raises `NothingToCompact` where that leaves nothing new behind, `SlotReadonly` for a reference
+    slot.
     """
     if isinstance(mode, Readonly):
         raise SlotReadonly(slot_id)
@@ -100,6 +101,8 @@ def plan_compaction(
     summarised = [at for at in range(len(behind)) if at not in failed]
     if not summarised:
         raise NothingToCompact(slot_id, _why_nothing(len(turns), limits))
+    # A turn that is cut has not ended where the source ends: read as an ended one, its last calls
+    # would be told as lost.
     is_turn_cut = len(behind[-1][1]) < len(turns[len(behind) - 1][1])
     source = translate(behind, is_tail=False, running=behind[-1][0] if is_turn_cut else None)
     return CompactionPlan(
@@ -124,10 +127,10 @@ def summary_request(
     instructions: str | None = None,
     prompt: str | None = None,
 ) -> SummaryRequest:
-    """Build the one tool-less request of a compaction (C10, C11).
+    """Build the one tool-less request of a compaction.
 
     `window` is the summarising model's, in tokens; the request and its answer fit into it. The
-    summary may have `most_tokens`, where C10 allows as many.
+    summary may have `most_tokens`, where the limit of summaries allows as many.
     `instructions` is what the user asks to keep, `prompt` stands in place of `COMPACTION_PROMPT`;
     the nine headings are asked for in any case. Raises `CompactError` where not even the newest
     message fits.
@@ -146,7 +149,9 @@ def summary_request(
 
 
 def _room(task: str, window: int, output: int) -> int:
-    """Give the tokens that a window leaves for what is summarised."""
+    """Return the tokens that a window leaves for what is summarised."""
+    # Our estimate may be low for this model's tokenizer; a summary request that overflows would
+    # leave nothing to recover with.
     frame = count_text(COMPACTION_SYSTEM) + count_text(task) + 2 * FRAME_TOKENS + ENVELOPE_TOKENS
     return window - output - min(MAX_SAFETY_TOKENS, window // 16) - frame
 
@@ -154,6 +159,8 @@ def _room(task: str, window: int, output: int) -> int:
 def _material(plan: CompactionPlan, window: int, room: int) -> tuple[list[str], SourceRecord]:
     """Fit what is summarised into the room for it; tell what it was made of."""
     previous = shield(plan.previous.summary.strip()) if plan.previous else ""
+    # At most half of the room: an old summary that fills the request would leave nothing of what is
+    # new, and the chain would stop learning.
     earlier = _fitted(previous, room // 2)
     source = bounded_source(plan.source, room - count_text(earlier)) if room > 0 else None
     if source is None or (previous and not earlier):
@@ -172,12 +179,12 @@ def _material(plan: CompactionPlan, window: int, room: int) -> tuple[list[str], 
 
 
 def output_limit_for(window: int) -> int:
-    """Give the most tokens a summary may have: 2,048, or a quarter of a small window (C10)."""
+    """Return the most tokens a summary may have: 2,048, or a quarter of a small window."""
     return min(MAX_SUMMARY_TOKENS, window // 4)
 
 
 def judge_summary(text: str, *, plan: CompactionPlan, output_limit: int) -> str | None:
-    """Say why a summary is refused, None where it is good (C12, decision 36, invariant 6).
+    """Say why a summary is refused, None where it is good.
 
     The reason completes the sentence "the summary was refused: …".
     """
@@ -199,7 +206,7 @@ def replaced_tokens(plan: CompactionPlan) -> int:
 
 
 def _failed(turns: Sequence[Turn], running: str | None) -> set[int]:
-    """Find the turns that are in no projection (decision 9), so in no source either."""
+    """Find the turns that are in no projection, so in no source either."""
     return {
         at
         for at, (turn_id, events) in enumerate(turns)
@@ -215,19 +222,23 @@ def _whole_turns(turns: Sequence[Turn], failed: set[int], keep: int, running: st
     for at in range(len(turns) - 1, -1, -1):
         turn_id, events = turns[at]
         is_finished = turn_id is None or turn_id != running
+        # A failed turn isn't sent, so it takes no room from those that are.
         weight = 0 if at in failed else _weight(events)
+        # The newest complete turn stays whatever it weighs: the next question is most often about
+        # it.
         is_needed = not is_finished or not has_complete
         if not is_needed and weight > room:
             break
         cut = at
         room -= weight
         has_complete = has_complete or (is_finished and at not in failed)
+    # A late result may stand turns behind its call.
     cut = _whole_exchanges(turns, cut)
     return turns[cut][1][0].seq if cut < len(turns) else 0
 
 
 def _whole_exchanges(turns: Sequence[Turn], cut: int) -> int:
-    """Move a cut back while a call before it has its result behind it (invariant 2)."""
+    """Move a cut back while a call before it has its result behind it."""
     owners: dict[tuple[str | None, str], int] = {}
     for at in range(cut):
         for event in turns[at][1]:

@@ -1,7 +1,9 @@
-"""Where a checkpoint may begin: at a turn, and in overflow recovery at an iteration (decision 35).
+"""Where a checkpoint may begin: at a turn, and in overflow recovery at an iteration.
+
+Why: docs/decisions.md#35.
 
 An iteration is an assistant's message with its calls and all their results. No cut stands between
-a call and its result (invariant 2).
+a call and its result.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agent_magics.context.repair import spoken
-from agent_magics.context.view import TurnSpan, View
+from agent_magics.context.view import SlotHistory, TurnSpan
 from agent_magics.context.wire import is_failed
 from agent_magics.core.events import (
     AssistantMessage,
@@ -38,7 +40,7 @@ class Cut(NamedTuple):
 
 
 def recovery_cuts(
-    view: View, spans: Sequence[TurnSpan], start: int, running_turn: str | None = None
+    view: SlotHistory, spans: Sequence[TurnSpan], start: int, running_turn: str | None = None
 ) -> list[Cut]:
     """List, rising, where a checkpoint may begin in overflow recovery, behind `start`.
 
@@ -52,8 +54,8 @@ def recovery_cuts(
     return sorted(cuts)
 
 
-def running_cuts(view: View, running_turn: str, start: int = 0) -> list[Cut]:
-    """List the iterations of the running turn but the first, behind `start` (decision 35, C15)."""
+def running_cuts(view: SlotHistory, running_turn: str, start: int = 0) -> list[Cut]:
+    """List the iterations of the running turn but the first, behind `start`."""
     events: list[LedgerEvent] = []
     for event in reversed(view.events):
         if event.turn_id not in (running_turn, None):
@@ -63,7 +65,7 @@ def running_cuts(view: View, running_turn: str, start: int = 0) -> list[Cut]:
 
 
 def newest_complete(
-    view: View, spans: Sequence[TurnSpan], running_turn: str | None = None
+    view: SlotHistory, spans: Sequence[TurnSpan], running_turn: str | None = None
 ) -> TurnSpan | None:
     """Find the newest turn that has ended with a word or a call."""
     for span in reversed(spans):
@@ -81,6 +83,7 @@ def fewest_behind(cuts: Sequence[Cut], fits: Callable[[Cut], bool]) -> Cut | Non
     """
     if not cuts:
         return None
+    # Each question builds a whole request, which takes 0.2 s over 20,000 turns.
     low, high = 0, len(cuts) - 1
     while low < high:
         middle = (low + high) // 2
@@ -102,27 +105,29 @@ def _inside(turn: Sequence[LedgerEvent], start: int) -> list[Cut]:
     return cuts
 
 
-def _events_of(view: View, span: TurnSpan) -> Sequence[LedgerEvent]:
+def _events_of(view: SlotHistory, span: TurnSpan) -> Sequence[LedgerEvent]:
     first = bisect_left(view.events, span.first_seq, key=_seq)
     return view.events[first : bisect_right(view.events, span.last_seq, key=_seq)]
 
 
 def _beginnings(turn: Sequence[LedgerEvent]) -> Iterator[LedgerEvent]:
-    """Give the events that begin an iteration while no call before them waits for its result."""
+    """Yield the events that begin an iteration while no call before them waits for its result."""
     last_result = _last_results(turn)
     open_until = -1
     for at, event in enumerate(turn):
         if open_until < at and _begins(turn, at):
             yield event
+        # A tool may answer late, when the model has gone on: until then no cut may come between.
         open_until = max(open_until, last_result.get(at, -1))
 
 
 def _begins(turn: Sequence[LedgerEvent], at: int) -> bool:
-    """Tell whether an assistant's message begins here that says or calls something."""
+    """Return whether an assistant's message begins here that says or calls something."""
     match turn[at].payload:
         case AssistantMessage(content=content):
             return bool(spoken(content)) or _is_call(turn, at + 1)
         case ToolCalled():
+            # A model may call without a word; then no message of its own begins the iteration.
             return not (at and isinstance(turn[at - 1].payload, AssistantMessage | ToolCalled))
         case Imported(message=Assistant(content=content, calls=calls)):
             return bool(spoken(content) or calls)

@@ -1,4 +1,4 @@
-"""What stands for history that was left out without a summary, in overflow recovery (C15)."""
+"""What stands for history that was left out without a summary, in overflow recovery."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def degraded_text(
     """Say how many turns are left out, behind the summary that went before, if any.
 
     It claims nothing of what they said. `inside`: so many `iterations` of the turn that goes on
-    behind it are left out too (decision 35).
+    behind it are left out too.
     """
     parts = [f"{turns:,} older turn{'' if turns == 1 else 's'}"] if turns else []
     if inside is not None:

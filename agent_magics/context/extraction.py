@@ -1,4 +1,4 @@
-"""What is asked of the model that keeps the lasting memories, and how its answer is read (E16).
+"""What is asked of the model that keeps the lasting memories, and how its answer is read.
 
 Pure: a conversation and the memories there are become one request; an answer becomes operations.
 """
@@ -119,13 +119,14 @@ def extraction_request(
 ) -> ExtractionRequest | None:
     """Build the one tool-less request of an extraction; None where nothing of it fits.
 
-    It fits into `window` tokens with its answer (C10): memories take up to half of the room, the
+    It fits into `window` tokens with its answer: memories take up to half of the room, the
     newest first (`existing` comes so); of what was said the newest stays, slot by slot. Memories
-    are told by number, so that the same talk gives the same request (decision 61).
+    are told by number, so that the same talk gives the same request (docs/decisions.md#61).
     """
     output = min(MAX_OUTPUT_TOKENS, window // 4)
     frame = count_text(EXTRACTION_SYSTEM) + count_text(EXTRACTION_PROMPT) + 4 * FRAME_TOKENS
     room = window - output - window // _MARGIN - frame
+    # At most half: a full memory would leave no room for what is to be read.
     known = _listed(existing, room // 2)
     told = _told(stretches, room - sum(map(_weight, known)))
     if told is None:
@@ -180,7 +181,7 @@ def by_id(operations: Iterable[Operation], told: Sequence[Memory]) -> tuple[Oper
 
 
 def clean_tags(tags: Any) -> tuple[str, ...]:
-    """Give tags as they are kept: single lines, each once, eight at most."""
+    """Return tags as they are kept: single lines, each once, eight at most."""
     given = tags if isinstance(tags, list | tuple) else ()
     lines = (" ".join(tag.split())[:MAX_TAG_CHARACTERS] for tag in given if isinstance(tag, str))
     return tuple(dict.fromkeys(line for line in lines if line))[:MAX_TAGS]
@@ -200,6 +201,7 @@ def _listed(existing: Sequence[Memory], room: int) -> list[str]:
 def _line(number: int, memory: Memory) -> str:
     """Write a memory as one line of JSON in which no tag of ours can end."""
     said = {"id": str(number), "content": memory.content, "tags": memory.tags}
+    # JSON, so that no line break in a memory can begin another line of the list.
     line = msgspec.json.encode(said).decode()
     return line.replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -212,6 +214,7 @@ def _told(stretches: Sequence[Stretch], room: int) -> tuple[str, int] | None:
     """Write what was said, in the order of the slots; the last slot has the first claim on room."""
     written: list[str] = []
     omitted = 0
+    # The last slot has the first claim, as it is most often the one at work.
     for stretch in reversed(stretches):
         head = f"In the slot {shield(stretch.slot_id)}:"
         source = bounded_source(stretch.messages, room - _weight(head)) or Source(
@@ -227,6 +230,8 @@ def _told(stretches: Sequence[Stretch], room: int) -> tuple[str, int] | None:
 def _json_object(answer: str) -> dict[str, Any] | None:
     answer = answer[:MAX_ANSWER_CHARACTERS]
     for text in (*_FENCED.findall(answer), answer):
+        # Models put words, a fence or their reasoning around the object. Bounded, or a text of
+        # braces would be parsed from each of them.
         for start in islice(re.finditer(r"\{", text), MAX_TRIES):
             try:
                 found, _ = json.JSONDecoder().raw_decode(text, start.start())
@@ -254,6 +259,7 @@ def _operation(given: Any) -> Operation | None:
 
 
 def _name(value: Any) -> str:
+    # Models write the number of a memory with and without quotes.
     return str(value) if isinstance(value, int) else _text(value)
 
 

@@ -1,7 +1,7 @@
 """What a model sees of a slot: the checkpoint's summary, then the raw tail, filtered and repaired.
 
-The same events, checkpoint and settings give the same messages, byte for byte, in every process
-(C3). Nothing here calls a model, reads a clock or writes.
+The same events, checkpoint and settings give the same messages, byte for byte, in every process.
+Nothing here calls a model, reads a clock or writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from agent_magics.context.prompt import CONTINUE_NOTE, render_override
 from agent_magics.context.repair import opened, repair
 from agent_magics.context.tokens import FRAME_TOKENS, count_text
-from agent_magics.context.view import TurnSpan, View, grouped, turns_of, view_of
+from agent_magics.context.view import SlotHistory, TurnSpan, grouped, turns_of, view_of
 from agent_magics.context.wire import RETAINED, Turn, Wire, translate
 from agent_magics.core.events import (
     Imported,
@@ -38,7 +38,7 @@ from agent_magics.core.messages import (
 )
 from agent_magics.core.slots import Checkpoint, Focused, SlotMode
 
-__all__ = ["Projection", "TurnSpan", "View", "project", "repair", "turns_of", "view_of"]
+__all__ = ["Projection", "SlotHistory", "TurnSpan", "project", "repair", "turns_of", "view_of"]
 
 SUMMARISED = "summarised"
 _seq = attrgetter("seq")
@@ -49,7 +49,7 @@ class Projection(Value):
     """A slot's part of the next request, without the system message.
 
     `fates` says of every spoken seq of the lineage what became of it: "summarised", "retained"
-    or "excluded: <reason>" (invariant 1). The token sums add stored counts and what a server puts
+    or "excluded: <reason>". The token sums add stored counts and what a server puts
     around each message; `summary_tokens` is the checkpoint's summary and the override.
     """
 
@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
 
 
 def project(
-    view: View,
+    view: SlotHistory,
     *,
     mode: SlotMode,
     checkpoint: Checkpoint | None,
@@ -83,20 +83,26 @@ def project(
     model: str = "",
     tail_only: bool = False,
 ) -> Projection:
-    """Compute what goes to `model` of `provider` (C3, decisions 1, 2, 5, 9, 21, 22).
+    """Compute what goes to `model` of `provider` (docs/decisions.md#21).
 
     `tail_only` tells the fates of the raw tail alone, and so costs what the tail costs.
 
-    A checkpoint that is blank, or whose boundary isn't in view, counts as none (C17). `focus_seq`
+    A checkpoint that is blank, or whose boundary isn't in view, counts as none. `focus_seq`
     adds to the view's own. The messages end as a request must where `running_turn` has its prompt.
-    A checkpoint inside the running turn leaves what the user said in it where it is (invariant 9).
+    A checkpoint inside the running turn leaves what the user said in it where it is.
     """
+    # The order is the rule: a checkpoint bounds what there is, and the focus picks from that. The
+    # other way round a summary would be made of filtered history and lose for good what was only
+    # hidden.
     bounds = bounds_of(view, checkpoint, focus_seq)
     tail, fates = _split(view, bounds, tail_only=tail_only)
+    # A cut inside the running turn would leave the model without the question that it works on.
     tail = _with_prompt(tail, view, bounds.start, running_turn)
     wire = translate(tail, running=running_turn, provider=provider, model=model)
     fates.update(wire.fates)
 
+    # A filter that touched the running turn would take away calls that the model has just made, and
+    # their results.
     said, now = _at_running(wire.messages, tail, running_turn)
     override = ""
     if isinstance(mode, Focused):
@@ -115,8 +121,13 @@ def project(
     )
 
 
-def _split(view: View, bounds: Bounds, *, tail_only: bool) -> tuple[list[Turn], dict[int, str]]:
-    """Give the turns of the raw tail, and the fates of what stands before it."""
+def _split(
+    view: SlotHistory, bounds: Bounds, *, tail_only: bool
+) -> tuple[list[Turn], dict[int, str]]:
+    """Return the turns of the raw tail, and the fates of what stands before it."""
+    # Behind a checkpoint only the tail is walked: a slot of 20,000 turns then costs what its last
+    # ones cost. Events without a turn id need their neighbours, as only roles tell where a turn
+    # begins.
     if tail_only and not _is_in_untied_turn(view, bounds.start):
         first = bisect_left(view.events, bounds.start, key=_seq)
         return grouped(view.events[first:]), {}
@@ -125,16 +136,21 @@ def _split(view: View, bounds: Bounds, *, tail_only: bool) -> tuple[list[Turn], 
     return tail_of(turns, bounds.start), fates
 
 
-def bounds_of(view: View, checkpoint: Checkpoint | None, focus_seq: int | None = None) -> Bounds:
+def bounds_of(
+    view: SlotHistory, checkpoint: Checkpoint | None, focus_seq: int | None = None
+) -> Bounds:
     """Find where the raw tail of a view begins.
 
-    A checkpoint of what a focused derive hides is no checkpoint of the child (decision 19).
+    A checkpoint of what a focused derive hides is no checkpoint of the child
+    (docs/decisions.md#19).
     """
     focus = max(focus_seq or 0, view.focus_seq or 0)
     if checkpoint is None or not checkpoint.rendered.strip():
         return Bounds(focus, 0, None)
     first = checkpoint.first_retained_seq
     at = bisect_left(view.events, first, key=_seq)
+    # A boundary that isn't an event in view comes of a rewind or of a broken row. Showing the whole
+    # history is dear; trusting the boundary would leave out turns that no summary tells.
     if first <= focus or at == len(view.events) or view.events[at].seq != first:
         return Bounds(focus, 0, None)
     return Bounds(focus, first, checkpoint)
@@ -149,13 +165,15 @@ def tail_of(turns: Sequence[Turn], start: int) -> list[Turn]:
     return []
 
 
-def _is_in_untied_turn(view: View, start: int) -> bool:
-    """Tell whether a seq may stand inside a turn that only roles tell from its neighbours."""
+def _is_in_untied_turn(view: SlotHistory, start: int) -> bool:
+    """Return whether a seq may stand inside a turn that only roles tell from its neighbours."""
     at = bisect_left(view.events, start, key=_seq)
     return 0 < at < len(view.events) and view.events[at].turn_id is None
 
 
-def _with_prompt(tail: list[Turn], view: View, start: int, running: str | None) -> list[Turn]:
+def _with_prompt(
+    tail: list[Turn], view: SlotHistory, start: int, running: str | None
+) -> list[Turn]:
     """Put what was said to the running turn in front of its tail, where the cut is inside it."""
     if running is None or not tail or tail[0][0] != running:
         return tail
@@ -170,7 +188,9 @@ def _with_prompt(tail: list[Turn], view: View, start: int, running: str | None) 
 
 
 def _fates_before(turns: Sequence[Turn], bounds: Bounds) -> dict[int, str]:
-    """Tell what became of events before the tail: summarised is what a summary was made of."""
+    """Return what became of events before the tail: summarised is what a summary was made of."""
+    # Translated like the tail, so that a turn that failed counts as failed behind the cut too, and
+    # is not taken for summarised.
     behind = [(turn_id, events) for turn_id, events in turns if events[0].seq < bounds.start]
     fates: dict[int, str] = {}
     for seq, fate in translate(behind, is_tail=False).fates.items():
@@ -197,7 +217,7 @@ def _at_running(
 def _focused(messages: list[Message], mode: Focused, wire: Wire) -> tuple[list[Message], list[int]]:
     """Keep the last N messages as sent, and give the seqs of what was dropped.
 
-    A cut inside an exchange moves back to its call (decision 22). Notes of ours don't count: they
+    A cut inside an exchange moves back to its call. Notes of ours don't count: they
     stay wherever they stand, or go, as `keep_system` says.
     """
     uncounted = wire.system_seqs | wire.mark_seqs
@@ -209,6 +229,7 @@ def _focused(messages: list[Message], mode: Focused, wire: Wire) -> tuple[list[M
         made = message.seq is None and isinstance(message, User)
         if not made and message.seq not in uncounted:
             cut, wanted = left, wanted - 1
+    # A server refuses a result whose call it doesn't see.
     while 0 < cut < len(messages) and isinstance(messages[cut], ToolResult):
         cut -= 1
     kept: list[Message] = []
@@ -227,6 +248,7 @@ def _assembled(
     summary: str, said: list[Message], override: str, now: list[Message], *, is_running: bool
 ) -> list[Message]:
     messages = [*_made(summary), *said, *_made(override), *now]
+    # Where the last message is the assistant's, some servers go on writing it and some refuse it.
     if is_running and messages and isinstance(messages[-1], Assistant):
         messages.extend(_made(CONTINUE_NOTE))
     return opened(messages)
@@ -251,6 +273,7 @@ def _history_tokens(
     history = results = 0
     for _, events in tail:
         for event in events:
+            # Stored counts are added, not made again: counting is the dearest part of a projection.
             if fates[event.seq] != RETAINED:
                 continue
             if _is_result(event.payload):

@@ -1,4 +1,4 @@
-"""Any list of messages as one that a strict server accepts (invariant 3).
+"""Any list of messages as one that a strict server accepts.
 
 Deterministic, without a clock, and idempotent: what is already right isn't touched.
 """
@@ -50,6 +50,7 @@ def opened(messages: Sequence[Message]) -> list[Message]:
         head += 1
     if head == len(messages) or isinstance(messages[head], User):
         return list(messages)
+    # Chat templates of local models and some vendors fail where the assistant speaks first.
     note = User(content=(Text(text=OPENING_NOTE),))
     return [*messages[:head], note, *messages[head:]]
 
@@ -84,6 +85,7 @@ class _Ids:
         self._made = 0
 
     def of(self, call_id: str) -> str:
+        # Some local servers call every call the same, or nothing at all.
         if not call_id.strip() or call_id in self._used:
             call_id = self._new()
         self._used.add(call_id)
@@ -92,6 +94,7 @@ class _Ids:
     def _new(self) -> str:
         while True:
             self._made += 1
+            # Counted, not random: the same history must give the same bytes in every process.
             made = f"call-{self._made}"
             if made not in self._taken and made not in self._used:
                 return made
@@ -107,6 +110,8 @@ def _results_by_call(messages: Sequence[Message]) -> dict[int, dict[int, ToolRes
     for at, message in enumerate(messages):
         match message:
             case Assistant(calls=calls):
+                # An id that comes again means the newest call of it; an older one that still waits
+                # for its result has lost it for good.
                 mine: dict[str, tuple[int, list[int]]] = {}
                 for position, call in enumerate(calls):
                     mine.setdefault(call.call_id, (at, []))[1].append(position)
@@ -173,6 +178,8 @@ def _system(message: System, *, is_first: bool) -> list[Message]:
         return []
     if is_first:
         return [message]
+    # A system message in mid-conversation is refused by many servers, and moved to the top by
+    # others, where it would change what it was said about.
     note = f"[Note from the system]\n{shield(message.text)}"
     return [User(content=(Text(text=note),), seq=message.seq)]
 
@@ -188,7 +195,7 @@ def spoken(content: Content) -> Content:
 
 
 def wire_name(name: str) -> str:
-    """Give a tool's name in the letters that every server takes; a good one as it is."""
+    """Return a tool's name in the letters that every server takes; a good one as it is."""
     if name.isascii() and name.isidentifier() and len(name) <= MAX_TOOL_NAME:
         return name
     return _NOT_IN_NAMES.sub("_", name)[:MAX_TOOL_NAME] or UNKNOWN_TOOL

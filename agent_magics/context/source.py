@@ -1,4 +1,4 @@
-"""The bounded copy of a conversation that a summarising model reads (seed 002 § 10.3, C10).
+"""The bounded copy of a conversation that a summarising model reads.
 
 Only this copy is shortened; what the ledger holds is untouched.
 """
@@ -12,8 +12,8 @@ from typing import assert_never
 import msgspec
 
 from agent_magics.context.prompt import shield, within_role
+from agent_magics.context.safe_cuts import word_begin, word_end
 from agent_magics.context.tokens import count_text
-from agent_magics.context.words import word_begin, word_end
 from agent_magics.core.messages import (
     Assistant,
     ContentBlock,
@@ -55,10 +55,12 @@ def bounded_source(messages: Sequence[Message], budget: int) -> Source | None:
     items: list[str] = []
     shortened = 0
     room = budget
+    # The newest first: what was decided last overrules what was said before.
     for message in reversed(messages):
         text, is_cut = item_of(message)
         tokens = count_text(text) + JOINT_TOKENS
         if tokens > room:
+            # Less than that says nothing, and a mark in its place costs as much.
             if room < MIN_ITEM_TOKENS:
                 break
             text, is_cut = head_and_tail(text, room - JOINT_TOKENS), True
@@ -96,6 +98,7 @@ def item_of(message: Message) -> tuple[str, bool]:
 
 def head_and_tail(text: str, tokens: int) -> str:
     """Cut the middle out of `text` until it has at most `tokens` tokens, and say so in place."""
+    # More characters a token than any text has, so that the first try is never too short.
     keep = min(len(text), tokens * 8)
     while keep > 0:
         cut = _cut_middle(text, keep)
@@ -114,6 +117,7 @@ def _item(label: str, text: str) -> tuple[str, bool]:
 def _result(result: ToolResult) -> tuple[str, bool]:
     status = "error" if result.is_error else "ok"
     if result.seq is None:
+        # A made result must not become a fact of the summary.
         status = "unknown, the result was not recorded"
     plain = _without_base64(result.content)
     shown = _cut_middle(plain, TOOL_OUTPUT_CHARACTERS)
@@ -158,6 +162,8 @@ def _without_base64(text: str) -> str:
 
 def _as_size(match: re.Match[str]) -> str:
     kind, data = match.groups()
+    # A long run of one kind of letter is a rule in a table, or a hash; bytes in base64 mix all
+    # three.
     if kind is None and not _looks_encoded(data):
         return match.group()
     return f"[{kind or 'base64'}: {_bytes(data)}]"

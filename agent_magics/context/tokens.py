@@ -1,4 +1,4 @@
-"""How many tokens things weigh, exact and offline, in o200k_base (decision 38).
+"""How many tokens things weigh, exact and offline, in o200k_base (docs/decisions.md#38).
 
 A text is counted once, when it is recorded; everything later adds up stored numbers.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 IMAGE_TOKENS = 1_600
 FRAME_TOKENS = 4  # what a server adds around each message and each tool: role, separators
-EXACT_CHARACTERS = 1_500_000  # above what one tool may write (E10); longer texts are sampled
+EXACT_CHARACTERS = 1_500_000  # above what one tool may write; longer texts are sampled
 PIECE_CHARACTERS = 50_000  # tiktoken's matcher dies on a million spaces in one call
 SAMPLES = 32
 
@@ -71,6 +71,8 @@ def count_text(text: str) -> int:
         return 0
     if len(text) <= EXACT_CHARACTERS:
         return sum(_count_piece(piece) for piece in _pieces(text))
+    # Spread over the whole: a log that begins with words and goes on in numbers would be misjudged
+    # by its head.
     stride = len(text) // SAMPLES
     size = EXACT_CHARACTERS // SAMPLES
     sampled = sum(_count_piece(text[at * stride : at * stride + size]) for at in range(SAMPLES))
@@ -78,7 +80,7 @@ def count_text(text: str) -> int:
 
 
 def count_payload(payload: Payload) -> int:
-    """Count what an event weighs in a request, private reasoning left out (decision 5).
+    """Count what an event weighs in a request, private reasoning left out.
 
     0 for kinds that no model sees.
     """
@@ -131,6 +133,7 @@ def _count_tool_call(call: ToolCall) -> int:
 
 
 def _count_call(name: str, arguments: dict[str, Any] | None, raw: str) -> int:
+    # Arguments that aren't JSON go out as they came.
     said = raw if arguments is None else _json(clean_value(arguments))
     return count_text(name) + count_text(said)
 
@@ -164,6 +167,7 @@ def _pieces(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         limit = start + PIECE_CHARACTERS
+        # Looked for near the limit only: in a text without blanks the search would walk all of it.
         seam = _SEAM.search(text, limit - 2_000, limit)
         end = seam.start() if seam else limit
         yield text[start:end]

@@ -1,4 +1,4 @@
-"""A conversation as plain text for a model that summarises it (seed 004, Y5)."""
+"""A conversation as plain text for a model that summarises it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def transcript(
 
     A tool result keeps its first `max_tool_result_chars` characters. The whole keeps its newest
     messages, at most `max_chars` characters; of a newest message that is longer alone, its end.
-    Arguments of calls and private reasoning are left out (decision 5). A line that begins like
+    Arguments of calls and private reasoning are left out. A line that begins like
     another speaker's is marked, so that no tool speaks as the user.
     """
     kept: list[str] = []

@@ -1,6 +1,6 @@
 """Which events of the ledger a slot sees: its lineage, minus what was rewound or cleared.
 
-Decisions 8, 17-19, 25. A view is computed, never stored: the same rows give the same view.
+A view is computed, never stored: the same rows give the same view.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CLEARED = "excluded: cleared"
 _seq = attrgetter("seq")
 
 
-class View(Value):
+class SlotHistory(Value):
     """The spoken events of a slot's lineage that are in view, by rising seq, and those that left.
 
     `left` maps a seq to why: "excluded: rewound" or "excluded: cleared". `focus_seq`: nothing
-    before it is ever seen, because this slot or one above it was derived focused (decision 19).
+    before it is ever seen, because this slot or one above it was derived focused.
     """
 
     slot_uid: str
@@ -43,7 +43,7 @@ class View(Value):
 
 class TurnSpan(Value):
     """A turn of a view. `index` counts from 1 along the lineage, inherited turns included; numbers
-    of rewound turns are given again (decision 8). `tokens` sums its stored event tokens.
+    of rewound turns are given again. `tokens` sums its stored event tokens.
     """
 
     turn_id: str | None
@@ -56,7 +56,7 @@ class TurnSpan(Value):
 
 def view_of(
     uid: str, slots: Mapping[str, Slot], events: Mapping[str, Sequence[LedgerEvent]]
-) -> View:
+) -> SlotHistory:
     """Resolve what slot `uid` sees.
 
     `events` holds each slot's events by rising seq, `Rewind` and `Clear` among them. A child sees
@@ -70,6 +70,8 @@ def view_of(
     for slot_uid, bound in chain:
         own = events.get(slot_uid, ())
         if bound is not None:
+            # The parent as it stood at the fork: its later rewinds are events behind the bound, and
+            # so don't exist for the child.
             own = own[: bisect_right(own, bound, key=_seq)]
         for event in own:
             payload = event.payload
@@ -78,12 +80,12 @@ def view_of(
             elif isinstance(payload, (Rewind, Clear)):
                 visible = _apply(event, visible, left, removed)
     focus = [seq for slot_uid, _ in chain if (seq := _focus(slots.get(slot_uid))) is not None]
-    return View(
+    return SlotHistory(
         slot_uid=uid, events=tuple(visible), left=left, focus_seq=max(focus) if focus else None
     )
 
 
-def turns_of(view: View, running: str | None = None) -> tuple[TurnSpan, ...]:
+def turns_of(view: SlotHistory, running: str | None = None) -> tuple[TurnSpan, ...]:
     """Group a view into turns; `running` is the id of the one that isn't finished.
 
     Events with a turn id belong to it. The others are grouped by roles: a user message begins a
@@ -106,6 +108,8 @@ def grouped(events: Sequence[LedgerEvent]) -> list[tuple[str | None, list[Ledger
             continue
         is_prompt = _is_prompt(event)
         if event.turn_id is None:
+            # Imported messages have no turn id. Two prompts in a row are one turn there: the first
+            # had no answer that could end it.
             begins = is_prompt and (turn_id is not None or is_answered)
         else:
             begins = turn_id is not None or has_prompt
@@ -137,6 +141,8 @@ def _apply(
             cut, reason = bisect_right(visible, to_seq, key=_seq), REWOUND
         case _:
             cut, reason, undoes = 0, CLEARED, None
+    # What goes is kept by the seq of what removed it, so that an undo brings back exactly this, and
+    # not what an earlier rewind took.
     gone, kept = visible[cut:], visible[:cut]
     left.update((lost.seq, reason) for lost in gone)
     removed[event.seq] = gone

@@ -68,13 +68,16 @@ def translate(
     model: str = "",
     is_tail: bool = True,
 ) -> Wire:
-    """Translate whole turns; private reasoning goes along only to the model that made it (D 5).
+    """Translate whole turns; private reasoning goes along only to the model that made it.
+
+    Why: docs/decisions.md#5.
 
     `is_tail`: the last of them is the slot's last.
     """
     wire = Wire()
     for number, (turn_id, events) in enumerate(turns):
         is_last = is_tail and number == len(turns) - 1
+        # A prompt that nobody answered would be answered by the next request, late and unasked.
         has_failed = turn_id != running and is_failed(turn_id, events, is_last=is_last)
         writer = _TurnWriter(wire, running=running, maker=(provider, model))
         for event in events:
@@ -87,7 +90,9 @@ def translate(
 
 
 def is_failed(turn_id: str | None, events: Iterable[LedgerEvent], *, is_last: bool) -> bool:
-    """Tell whether a turn that doesn't run ended with neither a word nor a call (decision 9).
+    """Return whether a turn that doesn't run ended with neither a word nor a call.
+
+    Why: docs/decisions.md#9.
 
     A turn of which nothing but the prompt was recorded has failed once another one follows.
     """
@@ -153,6 +158,8 @@ class _TurnWriter:
             self._flush()
         if not self._unanswered and self._is_regular:
             return self._messages
+        # The model is told which of the two it was: a stopped call may be asked for again, a lost
+        # one may have run.
         text = CANCELLED_RESULT if self._ended_by == "stopped" else MISSING_RESULT
         self._messages.extend(
             ToolResult(call_id=call.call_id, tool_name=call.tool_name, content=text, is_error=True)
@@ -170,6 +177,8 @@ class _TurnWriter:
     def _call(self, seq: int, payload: ToolCalled) -> None:
         if self._said is None and not self._calls:
             self._said_seq = seq
+        # Ids are made of the seq: servers give random ones, sometimes the same twice, and a
+        # recording is found only where requests are the same in every run.
         self._asked(f"c{seq}", payload.call_id, payload.tool_name, payload.arguments)
         self._members.append(seq)
         self._wire.fates[seq] = RETAINED
@@ -187,12 +196,14 @@ class _TurnWriter:
             self._wire.fates[seq] = NO_CALL if waiting is None else SECOND_RESULT
             return
         call = waiting.pop(0)
+        # Results recorded in another order than their calls are legal here and not on the wire.
         self._is_regular = self._is_regular and self._unanswered[0] is call
         self._unanswered.remove(call)
         self._messages.append(
             ToolResult(
                 call_id=call.call_id,
                 tool_name=call.tool_name,
+                # Several servers refuse a result without text.
                 content=content if content and not content.isspace() else NO_OUTPUT,
                 is_error=is_error,
                 seq=seq,
@@ -201,6 +212,7 @@ class _TurnWriter:
         self._wire.fates[seq] = RETAINED
 
     def _note(self, event: LedgerEvent, payload: SystemMessage) -> None:
+        # In a later turn the order to call no more tools would still be obeyed.
         is_over = event.turn_id is None or event.turn_id != self._running
         if payload.note == "limit" and is_over:
             self._wire.fates[event.seq] = OLD_NOTICE
@@ -223,6 +235,7 @@ class _TurnWriter:
             case Assistant(calls=calls):
                 self._said, self._said_seq = message, seq
                 for at, call in enumerate(calls):
+                    # One imported message may have several calls, and all have its seq.
                     wire_id = f"c{seq}-{at}" if at else f"c{seq}"
                     self._asked(wire_id, call.call_id, call.tool_name, call.arguments)
                 self._flush()
@@ -251,7 +264,7 @@ class _TurnWriter:
             self._broke_off(said, seq, speaks=bool(content or calls))
 
     def _broke_off(self, said: AssistantMessage, seq: int, *, speaks: bool) -> None:
-        """Follow an incomplete answer with a note that says why; it isn't stored (E12)."""
+        """Follow an incomplete answer with a note that says why; it isn't stored."""
         cause = self._ended_by = said.cause or "failed"
         note = (Text(text=interruption_note(cause)),)
         if speaks:
@@ -268,6 +281,8 @@ class _TurnWriter:
             maker = (said.provider, said.model)
         else:
             maker = (said.reasoning.provider, said.reasoning.model)
+        # Reasoning is signed or encrypted for its maker; another server refuses the request that
+        # has it.
         return said.reasoning if maker == self._maker and all(maker) else None
 
     def _send(self, message: Message, seq: int) -> None:

@@ -1,4 +1,4 @@
-"""Approval: a person says whether a tool that changes something may run (N8, decision 55)."""
+"""Approval: a person says whether a tool that changes something may run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from agent_magics.core.messages import Value
 ApprovalPolicy = Literal["ask", "auto", "never"]
 ApprovalWord = Literal["yes", "no", "always", "edited"]
 EVERY_TOOL = "*"
+REFUSED = "[Tool not run: the person refused it]"
 
 
 class ApprovalRequest(Value):

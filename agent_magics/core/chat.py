@@ -12,7 +12,7 @@ UNKNOWN_WINDOW = 128_000
 
 
 class ModelInfo(Value):
-    """Facts about a model; `context_window` in tokens, None where nobody told (P7).
+    """Facts about a model; `context_window` in tokens, None where nobody told.
 
     `has_vision`: it takes images; None where nobody told. `is_demo`: the small embedded model,
     which can't do real work.
@@ -47,7 +47,7 @@ class ToolDefinition(Value):
 class ChatRequest(Value):
     """Everything one request says. `model` has no provider prefix. The first message is the
     system part, the last a user message or tool results. `tool_choice` "none" keeps tools listed
-    and forbids calls (decision 13).
+    and forbids calls (docs/decisions.md#13).
     """
 
     model: str
@@ -93,7 +93,8 @@ class Notice(Value, tag="notice"):
 class Done(Value, tag="done"):
     """The last event of an answer. `usage` None: unknown, never zero.
 
-    `replayed_ms`: the answer comes from a recording, and so long it took then (decision 61).
+    `replayed_ms`: the answer comes from a recording, and so long it took then
+    (docs/decisions.md#61).
     """
 
     usage: TokenUsage | None = None

@@ -1,4 +1,4 @@
-"""Settings of an agent and of a session, as frozen values with the defaults of E22."""
+"""Settings of an agent and of a session, as frozen values with their defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_magics.core.redact import shown_model
 
 
 class EnvironmentContext(Value):
-    """What the prompt says about the machine; no clock time (decision 6)."""
+    """What the prompt says about the machine; no clock time."""
 
     cwd: str
     platform: str
@@ -26,7 +26,7 @@ class EnvironmentContext(Value):
 
 
 class CompactionConfig(Value):
-    """When and how far to compact, in tokens (seed 002 § 8.1).
+    """When and how far to compact, in tokens.
 
     `reserve_tokens` None: the default of 16,384, unless `AgentConfig.compact_threshold` is set.
     """
@@ -37,7 +37,7 @@ class CompactionConfig(Value):
 
 
 class SummaryConfig(Value):
-    """Automatic summaries of focused slots (Y1); without one, none are made."""
+    """Automatic summaries of focused slots; without one, none are made."""
 
     trigger_token_ratio: float = 0.75
     max_context_tokens: int = 32_000
@@ -48,7 +48,7 @@ class SummaryConfig(Value):
 
 
 class ModelFacts(Value):
-    """What a person says of a model; it stands before what its server tells (P7). None: nothing."""
+    """What a person says of a model; it stands before what its server tells. None: nothing."""
 
     context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
     has_tools: bool | None = None
@@ -56,13 +56,13 @@ class ModelFacts(Value):
 
 
 class AgentConfig(Value):
-    """Settings of an agent (seed 001 § 4.8). Models are written `provider:model`.
+    """Settings of an agent. Models are written `provider:model`.
 
-    `memory_extraction` False: memories are read and searched, none is extracted by itself (D 45).
-    `approval`: whether mutating tools ask, by tool name or "*"; a slot's own goes before it.
-    `session_memory_tools` False: the model can't write the session's facts (B3).
-    `max_cost_…`: a turn ends before a request once that much was spent (decision 57). `prices` by
-    model spec stand before the listed ones, `models` before what servers tell (P7).
+    `memory_extraction` False: memories are read and searched, none is extracted by itself
+    (docs/decisions.md#45). `approval`: whether mutating tools ask, by tool name or "*"; a slot's
+    own goes before it. `session_memory_tools` False: the model can't write the session's facts.
+    `max_cost_…`: a turn ends before a request once that much was spent. `prices` by model spec
+    stand before the listed ones, `models` before what servers tell.
     """
 
     default_model: str

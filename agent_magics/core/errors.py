@@ -25,7 +25,7 @@ AgentError
 │   ├── CompactionStale
 └── PluginAborted · RequestCancelled · InternalPanic (PluginFailed) · AgentShutdown
 
-Codes and their meaning: seed 001 § 4.11 and decision 49. Every message is a sentence that says
+docs/errors.md explains every code (docs/decisions.md#49). Every message is a sentence that says
 what failed, with which value, and what to do.
 """
 
@@ -100,7 +100,7 @@ class ModelNotSupported(ModelError):
 
 
 class NoModel(ModelError):
-    """No model was named and none was found (decision 59's order ends here)."""
+    """No model was named and none was found."""
 
     code = "MODEL_NOT_SUPPORTED"
     source_component = "agent"
@@ -186,7 +186,7 @@ class ToolNotFound(ToolError):
 
 
 class Interrupted(ToolError):
-    """Code on the main thread was interrupted by the person (decision 11)."""
+    """Code on the main thread was interrupted by the person."""
 
     code = "TOOL_EXECUTION_ERROR"
 
@@ -205,7 +205,7 @@ class MaxToolCallsExceeded(AgentError):
 
 
 class SpendingLimitReached(AgentError):
-    """No further request is sent (decision 57); what was said stays."""
+    """No further request is sent; what was said stays."""
 
     code = "SPENDING_LIMIT_REACHED"
 
@@ -326,7 +326,7 @@ class CompactError(CompactionError):
 
 
 class NothingHelped(CompactError):
-    """Recovery shortened what it could, and the request still doesn't fit (decision 31)."""
+    """Recovery shortened what it could, and the request still doesn't fit."""
 
 
 class NothingToCompact(CompactionError):

@@ -1,4 +1,4 @@
-"""The ledger: everything that happened, as frozen values with a number (seed 001 § 4.2, D 41).
+"""The ledger: everything that happened, as frozen values with a number.
 
 Only the kinds of `SPOKEN` reach a model. Payloads are stored as msgpack with their kind beside
 them; a kind keeps decoding what older versions wrote (new fields have defaults, none is renamed).
@@ -50,7 +50,7 @@ class Origin(Value):
 
 
 class UserMessage(Value, tag="user_message"):
-    """What a person said; `is_steering` messages belong to a turn that already runs (D 12)."""
+    """What a person said; `is_steering` messages belong to a turn that already runs."""
 
     content: Content
     is_steering: bool = False
@@ -59,7 +59,7 @@ class UserMessage(Value, tag="user_message"):
 
 class AssistantMessage(Value, tag="assistant_message"):
     """What the model said. `incomplete` with its `cause` is how a turn that didn't complete ends;
-    it may have no content (decision 9).
+    it may have no content (docs/decisions.md#9).
     """
 
     content: Content
@@ -93,14 +93,14 @@ class ToolAnswered(Value, tag="tool_result"):
 
 
 class SystemMessage(Value, tag="system_message"):
-    """A note of ours in mid-conversation: an injected skill, a limit notice, a bridge (D 2)."""
+    """A note of ours in mid-conversation: an injected skill, a limit notice, a bridge."""
 
     text: str
     note: Literal["skill", "limit", "bridge"] = "skill"
 
 
 class Imported(Value, tag="imported"):
-    """A message that was given, not said here (decision 23)."""
+    """A message that was given, not said here."""
 
     message: Message
 
@@ -151,14 +151,14 @@ Purpose = Literal["turn", "compaction", "summary", "memory", "bridge"]
 
 
 class Usage(Value, tag="usage"):
-    """One request's cost; tokens are None where the server told none (decision 42).
+    """One request's cost; tokens are None where the server told none (docs/decisions.md#42).
 
     `attempt` 0: nobody was asked (no key, or a recording that has no answer).
     `estimated_input_tokens` is what our estimate said before it was sent, `estimated_output_tokens`
-    what it says of an answer that no server counted, 0 where nothing came. `digest` is C6's.
-    `cost_usd` is by the prices of that day; None where they weren't known (P7). `is_replayed`: the
-    answer came from a recording, so nothing was spent (decision 61). `duration_ms` None: not
-    measured. `estimated_usd` is the price by our estimate, where a server didn't count, for limits.
+    what it says of an answer that no server counted, 0 where nothing came. `digest` is of all that
+    was sent. `cost_usd` is by the prices of that day; None where they weren't known. `is_replayed`:
+    the answer came from a recording, so nothing was spent. `duration_ms` None: not measured.
+    `estimated_usd` is the price by our estimate, where a server didn't count, for limits.
     """
 
     purpose: Purpose
@@ -258,7 +258,7 @@ class LedgerEvent(Value):
 
 
 class Draft(Value):
-    """The text of an answer while it streams (decision 62)."""
+    """The text of an answer while it streams."""
 
     slot_uid: str
     turn_id: str

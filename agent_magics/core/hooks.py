@@ -1,7 +1,8 @@
-"""Hooks: the seven moments at which a plugin may look, add something, or say no (seed 001 § 4.10).
+"""Hooks: the seven moments at which a plugin may look, add something, or say no.
 
 A handler gets a frozen `HookPayload` and answers `Continue`, `ContinueWith(patch)` or `Abort`;
-None counts as `Continue`. What an abort ends is seed 001 § 6.8's table, with decisions 14 and 15.
+None counts as `Continue`. An abort ends what its moment is about, but never keeps a kernel from
+ending (docs/decisions.md#14).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ HookData = (
 
 class HookPayload(Value):
     """What a handler is given. Outside a turn, slot and turn are None; `turn_index` counts per
-    slot along its lineage (decision 8).
+    slot along its lineage (docs/decisions.md#8).
     """
 
     event: HookEvent
@@ -100,7 +101,7 @@ class HookPayload(Value):
 
 
 class TurnStartPatch(Value, tag="turn_start"):
-    """Add sections to the turn's reference block; they are not stored (decision 4)."""
+    """Add sections to the turn's reference block; they are not stored."""
 
     append_dynamic_sections: tuple[str, ...]
 

@@ -7,7 +7,10 @@ import re
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine; `0.0.0.0` is too, as servers print it (decision 63)."""
+    """Return whether a host is this machine; `0.0.0.0` is too, as servers print it.
+
+    Why: docs/decisions.md#63.
+    """
     host = host.removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True

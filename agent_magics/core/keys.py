@@ -1,7 +1,7 @@
 """What a key looks like, wherever it stands: it is taken out of texts, and never remembered.
 
 This is the only table of its forms: `holds_secret` (memories), `core.redact` (errors, logs and
-recordings, D 66) and the notebook's `scrubbed` (what reaches a model, D 56) all go by it.
+recordings) and the notebook's `scrubbed` (what reaches a model) all go by it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def without_keys(text: str, mark: Callable[[str], str]) -> str:
 
 
 def holds_secret(text: str) -> bool:
-    """Tell whether `text` has something in it that looks like a key or names a password.
+    """Return whether `text` has something in it that looks like a key or names a password.
 
     It may be wrong both ways: it keeps the plain cases out, and no more is promised.
     """

@@ -1,4 +1,4 @@
-"""Memories: what lasts across sessions (seed 001 § 4.9, E16)."""
+"""Memories: what lasts across sessions."""
 
 from __future__ import annotations
 

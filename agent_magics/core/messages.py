@@ -23,7 +23,7 @@ class Text(Value, tag="text"):
 
 
 class Image(Value, tag="image"):
-    """An image; `data` is base64, `media_type` one of png, jpeg, gif, webp (decision 6)."""
+    """An image; `data` is base64, `media_type` one of png, jpeg, gif, webp."""
 
     data: str
     media_type: str
@@ -66,7 +66,7 @@ class ToolCall(Value):
 
 
 class ToolOutput(Value):
-    """What a tool answered. Only `content` goes to the model (seed 001 § 4.1)."""
+    """What a tool answered. Only `content` goes to the model."""
 
     content: str
     is_error: bool = False
@@ -86,7 +86,7 @@ class TokenUsage(Value):
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether both were told, so that it can be priced."""
+        """Return whether both were told, so that it can be priced."""
         return self.input_tokens is not None and self.output_tokens is not None
 
     def plus(self, other: TokenUsage) -> TokenUsage:

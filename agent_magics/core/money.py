@@ -1,4 +1,7 @@
-"""What requests cost: prices, sums that keep unknown apart from nothing, and limits (P7, D 57)."""
+"""What requests cost: prices, sums that keep unknown apart from nothing, and limits.
+
+Why: docs/decisions.md#57.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +80,8 @@ class KnownPrices:
         self._others = others
 
     def price_of(self, provider: str, model: str, usage: TokenUsage) -> float | None:
+        # The more exact one first; a person's word stands before any list, which may be out of
+        # date.
         for spec in (f"{provider}:{model}", f"{provider}:*"):
             if spec in self._given:
                 return self._given[spec].of(usage)
@@ -121,6 +126,7 @@ class Spent(Value):
             return ""
         if not self.priced:
             return "not known"
+        # A sum that leaves something out must say so, or it is read as the whole.
         return dollars(self.usd) + ("" if self.priced == self.requests else " and more")
 
     def plus(self, other: Spent) -> Spent:
@@ -191,6 +197,8 @@ class SpendingLimit(Value):
 
         Without `in_money` only tokens hold: what is asked next costs nothing.
         """
+        # Limits count the estimate too: a server that never counts would otherwise have no limit at
+        # all.
         usd = spent.usd + spent.estimated_usd
         if in_money and self.usd is not None and usd >= self.usd:
             about = "about " if spent.estimated_usd else ""

@@ -33,13 +33,13 @@ class Provider(Protocol):
         ...
 
     async def describe(self, model: str) -> ModelInfo:
-        """Tell what is known of a model; unknown facts are None."""
+        """Return what is known of a model; unknown facts are None."""
         ...
 
     def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Stream one answer; the last event is `Done`.
 
-        Retries happen inside and before the first token only (P5). A failure raises
+        Retries happen inside and before the first token only. A failure raises
         `ProviderError` or a branch of it; leaving the iterator closes the connection.
         """
         ...
@@ -64,10 +64,10 @@ class Answerer(Protocol):
 
 @runtime_checkable
 class Replaying(Protocol):
-    """A provider that may have an answer already, for which nobody is asked (decision 61)."""
+    """A provider that may have an answer already, for which nobody is asked."""
 
     def has_answer(self, request: ChatRequest | None = None) -> bool:
-        """Tell whether it would ask nobody if this were asked now; without one, whether ever."""
+        """Return whether it would ask nobody if this were asked now; without one, whether ever."""
         ...
 
     def claim(self, request: ChatRequest) -> Answerer | None:
@@ -124,12 +124,15 @@ class OwnedMain(OnMain, Protocol):
         ...
 
 
+ToolSource = Callable[[], Sequence[Tool]]
+
+
 @runtime_checkable
 class LiveTools(Protocol):
     """A tool source behind connections: they open before a turn that may use them (`mcp`)."""
 
     def __call__(self) -> Sequence[Tool]:
-        """Give the tools that can be called now."""
+        """Return the tools that can be called now."""
         ...
 
     async def ready(self, allowed: Sequence[str] | None) -> Sequence[str]:
@@ -153,7 +156,10 @@ class Approver(Protocol):
 
 
 class ReferenceSource(Protocol):
-    """Tells the model of something that changes between turns; it is sent and not stored (D 4)."""
+    """Tells the model of something that changes between turns; it is sent and not stored.
+
+    Why: docs/decisions.md#4.
+    """
 
     @property
     def name(self) -> str:
@@ -181,7 +187,7 @@ class PluginContext(Protocol):
 
 
 class Plugin(Protocol):
-    """Something that taps hooks. Initialised in order, shut down in reverse (E14)."""
+    """Something that taps hooks. Initialised in order, shut down in reverse."""
 
     @property
     def descriptor(self) -> PluginDescriptor: ...
@@ -196,7 +202,7 @@ class Plugin(Protocol):
 
 
 class MemoryStorage(Protocol):
-    """Where memories live (seed 001 § 5.4). Every method may raise `StorageError`."""
+    """Where memories live. Every method may raise `StorageError`."""
 
     async def search(self, namespace: str, query: str, limit: int) -> Sequence[Memory]:
         """Find memories by relevance to `query`, best first; any text is a valid query."""
@@ -246,7 +252,7 @@ class Owner(Value):
 
 
 class Lease(Value):
-    """The right to write one session. Every write checks `epoch` (decision 44)."""
+    """The right to write one session. Every write checks `epoch` (docs/decisions.md#44)."""
 
     session_id: str
     epoch: int
@@ -269,7 +275,7 @@ class SessionState(Value):
 
     `running`: ids of turns that run now; None where nobody here knows.
 
-    `unreadable` are the seqs of events that can't be decoded; they are left out (C17).
+    `unreadable` are the seqs of events that can't be decoded; they are left out.
     """
 
     row: SessionRow
@@ -285,7 +291,7 @@ class Change(Value):
     """One transaction: everything in it is written, or nothing.
 
     `slots` are inserted or replaced by uid. Where `expected_generation` names slots, each must
-    still have the given generation, else `CompactionStale` and nothing changes (C13).
+    still have the given generation, else `CompactionStale` and nothing changes.
     `ends_draft` is a (slot_uid, turn_id) whose draft is deleted.
     """
 
@@ -314,7 +320,7 @@ class SessionPage(Value):
 
 
 class SessionStorage(Protocol):
-    """Where sessions live (E23). Every method may raise `StorageError`; none blocks the loop.
+    """Where sessions live. Every method may raise `StorageError`; none blocks the loop.
 
     `acquire` creates the session where there is none and `create` is true, raises
     `SessionNotFound` where it is false, `SessionLocked` while another owner holds it. With

@@ -1,4 +1,4 @@
-"""Take keys out of text that people, logs and recordings will see (decision 66)."""
+"""Take keys out of text that people, logs and recordings will see."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def shown_address(text: str) -> str:
     found = _SCHEME.search(text)
     if found is None:
         return text
+    # Passwords may hold any character, an @ among them; what stands before the last one is none of
+    # the host.
     rest = _USER.sub("", text[found.end() :])
     if not _HOST.match(rest):
         rest = rest.rpartition("@")[2]

@@ -6,7 +6,7 @@ from agent_magics.core.messages import Value
 
 
 class Skill(Value):
-    """Instructions under a name (seed 001 § 4.9, E15).
+    """Instructions under a name.
 
     `name` is `[a-z][a-z0-9_-]*`. `prompt_template` is what the model reads when the skill is
     called. `required_tools` are checked at build. With `allow_implicit_invocation` the prompt

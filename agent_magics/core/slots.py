@@ -26,7 +26,7 @@ class Full(Value, tag="full"):
 
 
 class Focused(Value, tag="focused"):
-    """The model sees a filtered history; the log keeps all of it (decisions 21, 22).
+    """The model sees a filtered history; the log keeps all of it (docs/decisions.md#22).
 
     `recent_messages` counts messages as sent: an assistant message with its calls is one, each
     result one. `summary_override` stands after them as `[Context summary] …`.
@@ -38,7 +38,7 @@ class Focused(Value, tag="focused"):
 
 
 class Readonly(Value, tag="readonly"):
-    """The slot is a reference: nothing may be added to it (decision 24)."""
+    """The slot is a reference: nothing may be added to it."""
 
 
 SlotMode = Full | Focused | Readonly
@@ -72,7 +72,7 @@ class Derived(Value, tag="derived"):
 
 
 class Static(Value, tag="static"):
-    """The slot holds given messages; it lives as long as this process (decision 23)."""
+    """The slot holds given messages; it lives as long as this process (docs/decisions.md#23)."""
 
     messages: tuple[Message, ...]
 
@@ -81,7 +81,7 @@ SlotSource = New | Derived | Static
 
 
 class ContextBudget(Value):
-    """Shares of the window in tokens (seed 000 § 5.2); `reserve` None: the session's default."""
+    """Shares of the window in tokens; `reserve` None: the session's default."""
 
     system: int = 8_000
     history: int = 80_000
@@ -116,9 +116,9 @@ class ModelParams(Value):
 
 
 class SlotConfig(Value):
-    """Settings of one slot (S2). `tools` None: all registered; empty: none.
+    """Settings of one slot. `tools` None: all registered; empty: none.
 
-    `approval`: whether mutating tools ask here, by tool name or "*" (decision 55).
+    `approval`: whether mutating tools ask here, by tool name or "*".
     """
 
     mode: SlotMode = Full()
@@ -134,9 +134,9 @@ class SlotConfig(Value):
 
 
 class Checkpoint(Value):
-    """A cumulative summary of a slot's history before `first_retained_seq` (seed 002 § 6.2).
+    """A cumulative summary of a slot's history before `first_retained_seq`.
 
-    `rendered` is the text that goes to the model, made once and replayed verbatim (decision 1).
+    `rendered` is the text that goes to the model, made once and replayed verbatim.
     """
 
     checkpoint_id: str
@@ -160,9 +160,9 @@ class Slot(Value):
     """One row of the store: a slot's identity, lineage and settings.
 
     `uid` is for ever, `slot_id` is a name that may be used again once the slot is deleted
-    (decision 17). A derived slot's history is its parent's up to `fork_seq`, then its own.
-    `focus_seq` is the first inherited seq of a focused derive: nothing before it is ever seen
-    (decision 19). `generation` is compared and swapped by every checkpoint, rewind and clear.
+    (docs/decisions.md#17). A derived slot's history is its parent's up to `fork_seq`, then its own.
+    `focus_seq` is the first inherited seq of a focused derive: nothing before it is ever seen.
+    `generation` is compared and swapped by every checkpoint, rewind and clear.
     """
 
     uid: str
@@ -178,7 +178,7 @@ class Slot(Value):
 
 
 class SlotMeta(Value):
-    """What a list of slots shows (S8, decision 26). `tokens`: its history in the next request.
+    """What a list of slots shows. `tokens`: its history in the next request.
 
     `uid` stays the slot's when it is renamed, and is another's when its name is used again.
     """
@@ -201,7 +201,7 @@ _PUNCTUATION = re.compile(r"[-_.]")
 
 
 def check_slot_id(slot_id: str) -> str:
-    """Return `slot_id`, or raise `InputValidation` naming the wrong character (S4)."""
+    """Return `slot_id`, or raise `InputValidation` naming the wrong character."""
     if not slot_id:
         raise InputValidation("A slot needs a name; write one with letters, digits, - _ or dots.")
     if len(slot_id) > MAX_SLOT_ID_CHARACTERS:
@@ -241,7 +241,7 @@ def check_slot_config(config: SlotConfig) -> SlotConfig:
 
 
 def clamped(slot: Slot) -> Slot:
-    """Give a stored slot as it can be used: once, more messages were allowed than now."""
+    """Return a stored slot as it can be used: once, more messages were allowed than now."""
     mode = slot.config.mode
     if not isinstance(mode, Focused) or mode.recent_messages <= MAX_RECENT_MESSAGES:
         return slot

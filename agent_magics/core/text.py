@@ -1,7 +1,7 @@
 """The one sanitiser at the ledger's door: text that would kill a session is made harmless.
 
-Rules: `providers.md` § Text that kills sessions. Nothing is unescaped, so cleaning twice is the
-same as cleaning once.
+A server refuses every later request that has such text, so one result could end a session. Nothing
+is unescaped, so cleaning twice is the same as cleaning once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def clean_text(text: str) -> str:
     """
     if "\0" in text:
         text = text.replace("\0", "\\x00")
+    # Nearly all text is fine as it is, and comes back as the same object.
     if text.isascii() or not _SURROGATES.search(text):
         return text
     return _SURROGATES.sub(_joined, text)
@@ -42,6 +43,8 @@ def clean_value(value: Any, *, depth: int = MAX_DEPTH) -> Any:
         return type(value)(**clean_value(fields, depth=depth + 1))
     if not isinstance(value, (dict, list, tuple)):
         return value
+    # A structure that holds itself, or a thousand levels of a hostile tool, would end in
+    # RecursionError where it is stored.
     if depth <= 0:
         return TOO_DEEP
     if isinstance(value, dict):
@@ -57,4 +60,6 @@ def _joined(match: re.Match[str]) -> str:
     found = match.group()
     if len(found) == 1:
         return "\ufffd"
+    # JSON escapes characters beyond the first 65,536 as two halves; some servers' streams pass them
+    # on unjoined.
     return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

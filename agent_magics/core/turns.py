@@ -1,6 +1,6 @@
 """A turn as it is watched: events for showing, and the outcome that is the truth.
 
-Order (seed 001 § 4.7, E6): `TurnStarted` first; every `ToolStarted` before its `ToolEnded`;
+Order: `TurnStarted` first; every `ToolStarted` before its `ToolEnded`;
 exactly one of `TurnCompleted`, `TurnCancelled`, `TurnFailed` last. Events may be left unread:
 the outcome comes by its own way.
 """
@@ -44,7 +44,7 @@ class ToolEnded(Value, tag="tool_ended"):
 
 
 class ErrorNoted(Value, tag="error"):
-    """An error that doesn't end the turn by itself (seed 001 § 4.7): of a tool, a limit, upkeep."""
+    """An error that doesn't end the turn by itself: of a tool, a limit, upkeep."""
 
     code: str
     message: str
@@ -52,7 +52,7 @@ class ErrorNoted(Value, tag="error"):
 
 
 class ApprovalRequested(Value, tag="approval_requested"):
-    """A tool waits for a person (decision 55)."""
+    """A tool waits for a person."""
 
     call_id: str
     tool_name: str
@@ -67,7 +67,7 @@ class ApprovalAnswered(Value, tag="approval_answered"):
 
 class ContextCompacted(Value, tag="context_compacted"):
     """Older history left the requests. `turns` whole ones were summarised, and where
-    `is_turn_cut` the beginning of the one after them (decision 35).
+    `is_turn_cut` the beginning of the one after them.
     """
 
     reason: str
@@ -100,21 +100,21 @@ class TurnWarning(Value, tag="warning"):
 
 
 class SummaryWritten(Value, tag="summary_written"):
-    """An automatic summary of the slot was written (Y3)."""
+    """An automatic summary of the slot was written."""
 
     slot_id: str
     characters: int
 
 
 class SummaryFailed(Value, tag="summary_failed"):
-    """An automatic summary failed; the turn didn't (Y4)."""
+    """An automatic summary failed; the turn didn't."""
 
     slot_id: str
     message: str
 
 
 class MemoriesChanged(Value, tag="memories_changed"):
-    """What was said has been read for memories that last, and so many changed (E16)."""
+    """What was said has been read for memories that last, and so many changed."""
 
     created: int = 0
     updated: int = 0
@@ -208,7 +208,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Panicked(msgspec.Struct, frozen=True, kw_only=True):
-    """Neither our error nor a cancel: a fault of ours or a plugin's (decision 16)."""
+    """Neither our error nor a cancel: a fault of ours or a plugin's."""
 
     error: BaseException
     reply: Reply

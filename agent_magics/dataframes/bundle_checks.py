@@ -35,12 +35,13 @@ def check_state(state: SessionState, name: str) -> SessionState:
 
 
 def has_rights(state: SessionState) -> bool:
-    """Tell whether a slot lets tools run without asking."""
+    """Return whether a slot lets tools run without asking."""
     return any("auto" in slot.config.approval.values() for slot in state.slots)
 
 
 def _untrusted(slot: Slot) -> Slot:
     slot = clamped(slot)
+    # A file from somebody else must not bring the right to run code along.
     config = msgspec.structs.replace(slot.config, approval={})
     return msgspec.structs.replace(slot, config=config)
 
@@ -109,6 +110,7 @@ def _bad_events(state: SessionState) -> Iterator[str]:
     slots = {slot.uid for slot in state.slots}
     before = 0
     for event in state.events:
+        # Everything searches events by bisection, which finds nothing in a list that isn't sorted.
         if event.seq <= before:
             yield f"seq {event.seq} comes after seq {before}"
         if event.slot_uid is not None and event.slot_uid not in slots:
@@ -136,7 +138,7 @@ def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a name can be stored, shown and looked up."""
+    """Return whether a name can be stored, shown and looked up."""
     return len(text) <= MAX_ID_CHARACTERS and clean_text(text) == text and text.isprintable()
 
 

@@ -52,6 +52,6 @@ def import_state(path: Path) -> SessionState:
 
 
 def renamed(state: SessionState, session_id: str) -> SessionState:
-    """Give a session another id; everything in it stays."""
+    """Return a session under another id; everything in it stays."""
     row = msgspec.structs.replace(state.row, session_id=session_id)
     return msgspec.structs.replace(state, row=row)

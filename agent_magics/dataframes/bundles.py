@@ -1,4 +1,4 @@
-"""A session as a file that another store can take in whole: JSON Lines, read with suspicion (D2).
+"""A session as a file that another store can take in whole: JSON Lines, read with suspicion.
 
 A bundle is a header, then a line for each slot, checkpoint, draft and event, then an end that
 counts and digests what stands before it. Facts of the session's memory are among the events. What
@@ -75,7 +75,7 @@ class End(Value, tag_field="line", tag="end"):
     sha256: str
 
 
-Line = Head | SlotLine | CheckpointLine | DraftLine | EventLine | End
+BundleLine = Head | SlotLine | CheckpointLine | DraftLine | EventLine | End
 
 
 def write_lines(state: SessionState, file: BinaryIO) -> None:
@@ -101,7 +101,9 @@ def read_lines(file: BinaryIO, name: str) -> SessionState:
 
 
 def packed_of(payload: Payload) -> str | None:
-    """Give a payload in base64, where its JSON would not come back as the same bytes."""
+    """Return a payload in base64, where its JSON would not come back as the same bytes."""
+    # JSON is for people and other programs; infinities and large integers of a tool's metadata
+    # don't come back from it as they were.
     exact = encode_payload(payload)
     try:
         told = encode_payload(msgspec.json.decode(msgspec.json.encode(payload), type=Payload))
@@ -132,7 +134,8 @@ def check_version(head: bytes, name: str) -> None:
         )
 
 
-def _lines(state: SessionState) -> Iterator[Line]:
+def _lines(state: SessionState) -> Iterator[BundleLine]:
+    # The epoch belongs to the store that gave it.
     yield Head(row=msgspec.structs.replace(state.row, epoch=0))
     yield from (SlotLine(slot=slot) for slot in state.slots)
     yield from (CheckpointLine(checkpoint=checkpoint) for checkpoint in state.checkpoints)
@@ -141,9 +144,9 @@ def _lines(state: SessionState) -> Iterator[Line]:
         yield EventLine(event=event, packed=packed_of(event.payload))
 
 
-def _checked_lines(file: BinaryIO, name: str) -> Iterator[Line]:
-    """Give the lines; the end must be there, count them, and know their digest."""
-    decoder = msgspec.json.Decoder(Line)
+def _checked_lines(file: BinaryIO, name: str) -> Iterator[BundleLine]:
+    """Yield the lines; the end must be there, count them, and know their digest."""
+    decoder = msgspec.json.Decoder(BundleLine)
     digest = hashlib.sha256()
     number = 0
     for number, data in enumerate(_raw_lines(file, name), start=1):
@@ -154,6 +157,8 @@ def _checked_lines(file: BinaryIO, name: str) -> Iterator[Line]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise refused(name, f"line {number:,} can't be read ({error})") from error
         if isinstance(line, End):
+            # A file that was cut or edited is refused as a whole: half a session would look like
+            # all of it.
             if (line.lines, line.sha256) != (number - 1, digest.hexdigest()):
                 raise refused(name, CHANGED)
             if file.read(1):
@@ -166,13 +171,14 @@ def _checked_lines(file: BinaryIO, name: str) -> Iterator[Line]:
 
 
 def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    # A file without line ends would be read into memory whole before anything could be said of it.
     while data := file.readline(MAX_LINE_BYTES + 1):
         if len(data) > MAX_LINE_BYTES:
             raise refused(name, f"a line of it has over {MAX_LINE_BYTES // 10**6} MB")
         yield data
 
 
-def _collected(lines: Iterable[Line], name: str) -> SessionState:
+def _collected(lines: Iterable[BundleLine], name: str) -> SessionState:
     row: SessionRow | None = None
     slots: list[Slot] = []
     checkpoints: list[Checkpoint] = []

@@ -1,4 +1,4 @@
-"""What each frame has: its columns, in order, with the dtypes that are promised (D1).
+"""What each frame has: its columns, in order, with the dtypes that are promised.
 
 pandas is imported inside the functions: nothing here is needed before someone asks for a frame.
 """

@@ -51,7 +51,7 @@ def event_rows(state: SessionState) -> Iterable[Row]:
 
 
 def usage_rows(state: SessionState) -> Iterable[Row]:
-    """Make a row of each request, in order (decision 42)."""
+    """Make a row of each request, in order (docs/decisions.md#42)."""
     places = Places(state)
     for event in state.events:
         spent = event.payload
@@ -79,7 +79,7 @@ def usage_rows(state: SessionState) -> Iterable[Row]:
 
 
 def text_of_payload(payload: Payload) -> str | None:  # noqa: C901, PLR0911, PLR0912  a line a kind
-    """Give what a person reads of an event; None where it says nothing in words."""
+    """Return what a person reads of an event; None where it says nothing in words."""
     match payload:
         case UserMessage(content=content) | AssistantMessage(content=content):
             return text_of(content)

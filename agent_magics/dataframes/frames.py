@@ -44,13 +44,13 @@ class Frames:
         return f"<frames: {', '.join(named)} give pandas data frames>"
 
     def states(self) -> tuple[SessionState, ...]:
-        """Give the sessions that the frames are made of."""
+        """Return the sessions that the frames are made of."""
         return tuple(self._read())
 
     @property
     def plot(self) -> Plot:
         """Pictures of the frames."""
-        return Plot(self)
+        return Plot(self.turns, self.checkpoints)
 
     def events(self) -> pd.DataFrame:
         """Make a frame of every ledger event, in order.

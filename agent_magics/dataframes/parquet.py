@@ -62,6 +62,7 @@ def write_parquet(state: SessionState, file: BinaryIO) -> None:
         drafts=state.drafts,
         sha256=_digest(state),
     )
+    # In the metadata, not in rows: programs that read the table see events only.
     schema = _schema(pa).with_metadata(
         {HEAD_KEY: msgspec.json.encode(head), REST_KEY: msgspec.json.encode(rest)}
     )
@@ -89,6 +90,8 @@ def read_parquet(file: BinaryIO, name: str) -> SessionState:
         drafts=rest.drafts,
         events=events,
     )
+    # Of the values, not of the bytes: another program may have written the file anew, in another
+    # order of columns.
     if _digest(state) != rest.sha256:
         raise refused(name, CHANGED)
     return check_state(state, name)
@@ -165,6 +168,7 @@ def _events(opened: Any, name: str) -> Iterator[LedgerEvent]:
     if missing:
         raise refused(name, f"it has no column {missing[0]}")
     read_bytes = 0
+    # Compressed data of a few MB may hold terabytes of zeros.
     for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, columns=wanted):
         read_bytes += batch.nbytes
         if read_bytes > MAX_BYTES:

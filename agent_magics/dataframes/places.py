@@ -20,7 +20,7 @@ class _Start(Value):
 
 
 class Places:
-    """The places of a session's turns (decisions 8 and 25)."""
+    """The places of a session's turns (docs/decisions.md#25)."""
 
     def __init__(self, state: SessionState) -> None:
         slots = {slot.uid: slot for slot in state.slots}
@@ -31,6 +31,7 @@ class Places:
             view: list[_Start] = []
             removed: dict[int, list[_Start]] = {}
             numbers: dict[str, int] = {}
+            # The parent's turns first, as numbers go on along the lineage.
             for at, bound in lineage(uid, slots):
                 for event in moves.get(at, ()):
                     if bound is not None and event.seq > bound:
@@ -40,16 +41,17 @@ class Places:
                         numbers[event.turn_id] = len(view)
             slot = slots.get(uid)
             is_gone = slot is not None and slot.deleted
+            # A deleted slot shows nothing, though its events are still there for its children.
             shown = set() if is_gone else {start.turn_id for start in view}
             self._places.update((turn, (index, turn in shown)) for turn, index in numbers.items())
 
     def index_of(self, turn_id: str | None) -> int | None:
-        """Give a turn's number in its slot; None for what is no turn, or never began."""
+        """Return a turn's number in its slot; None for what is no turn, or never began."""
         place = self._places.get(turn_id or "")
         return None if place is None else place[0]
 
     def columns(self, slot_uid: str | None, turn_id: str | None) -> Row:
-        """Give the columns that say where a row belongs."""
+        """Return the columns that say where a row belongs."""
         slot = self._slots.get(slot_uid or "")
         return {
             "session_id": self._session.session_id,
@@ -60,7 +62,7 @@ class Places:
         }
 
     def is_in_view(self, turn_id: str | None) -> bool:
-        """Tell whether the turn's slot still shows it; never in a deleted slot."""
+        """Return whether the turn's slot still shows it; never in a deleted slot."""
         place = self._places.get(turn_id or "")
         return place is not None and place[1]
 
@@ -71,6 +73,7 @@ def _moves(events: Iterable[LedgerEvent]) -> Mapping[str, list[LedgerEvent]]:
     begun: set[str] = set()
     for event in events:
         match event.payload:
+            # Steering is a user message as well; only a turn's first one begins it.
             case UserMessage() if event.turn_id and event.turn_id not in begun:
                 begun.add(event.turn_id)
             case Rewind() | Clear():
@@ -84,9 +87,11 @@ def _moves(events: Iterable[LedgerEvent]) -> Mapping[str, list[LedgerEvent]]:
 def _moved(
     event: LedgerEvent, view: list[_Start], removed: dict[int, list[_Start]]
 ) -> list[_Start]:
-    """Give the turns in view after an event (decisions 8, 25)."""
+    """Return the turns in view after an event."""
     match event.payload:
         case Rewind(to_seq=to_seq, undoes=undoes):
+            # As `context.view` does it: kept by the seq of what removed it, for the undo to bring
+            # back.
             removed[event.seq] = [start for start in view if start.seq > to_seq]
             kept = [start for start in view if start.seq <= to_seq]
             back = [] if undoes is None else removed.pop(undoes, [])

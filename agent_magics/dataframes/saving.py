@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 from agent_magics.core.errors import InputValidation, StorageError
 
-Write = Callable[[BinaryIO], object]
+WriteBytes = Callable[[BinaryIO], object]
 
 
-def save(name: str, write: Write, *, overwrites: bool) -> Path:
+def save(name: str, write: WriteBytes, *, overwrites: bool) -> Path:
     """Write a file whole, or not at all; give its path. Only its owner can read it.
 
     Raises `InputValidation` where there is a file of that name already and `overwrites` doesn't
@@ -28,6 +28,8 @@ def save(name: str, write: Write, *, overwrites: bool) -> Path:
     if path.exists() and not overwrites:
         raise _taken(name)
     try:
+        # Written beside and renamed: a full disk or a crash leaves the old file, or none, and never
+        # half of one.
         with _beside(path) as (file, temporary):
             write(file)
             file.close()
@@ -56,7 +58,8 @@ def _taken(name: str) -> InputValidation:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Give a file in the same folder; it is gone afterwards, unless it was renamed."""
+    """Open a file in the same folder; it is gone afterwards, unless it was renamed."""
+    # In the same folder, as a rename between file systems is a copy, which can fail half-way.
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -69,6 +72,7 @@ def _beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 def _claim(temporary: Path, path: Path, name: str) -> None:
     """Rename where nothing stands, also where somebody put a file meanwhile."""
     try:
+        # A rename would replace what somebody put there since we looked; a link fails.
         os.link(temporary, path)
     except FileExistsError as error:
         raise _taken(name) from error

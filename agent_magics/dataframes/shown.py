@@ -1,4 +1,4 @@
-"""An event as frames, views and texts show it: models in it by their shown names (decision 66).
+"""An event as frames, views and texts show it: models in it by their shown names.
 
 The ledger itself holds each name whole, for it asks that model again.
 """
@@ -25,7 +25,7 @@ _MODEL_KEYS = ("model", "model_id")
 
 
 def shown_payload(payload: Payload) -> Payload:  # noqa: PLR0911  a case a kind
-    """Give an event without the users, passwords and queries of its models' addresses."""
+    """Return an event without the users, passwords and queries of its models' addresses."""
     match payload:
         case AssistantMessage(model=model, reasoning=reasoning, detail=detail):
             return msgspec.structs.replace(

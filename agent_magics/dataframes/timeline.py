@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_magics.core.errors import AgentError
@@ -10,8 +10,6 @@ from agent_magics.core.errors import AgentError
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from agent_magics.dataframes.frames import Frames
 
 NEEDS_MATPLOTLIB = "Drawing needs matplotlib; run %pip install matplotlib once, then this again."
 # Told apart without red and green too, and on light and dark pages.
@@ -27,14 +25,17 @@ LEAST_INCHES = 2.0
 MOST_INCHES = 20.0
 COMPACTION_COLOR = "#b55fb0"
 UNNAMED = "_"  # keeps a bar out of the legend
-Row = tuple[str, str]  # session id and slot
+SlotLane = tuple[str, str]  # session id and slot
 
 
 class Plot:
-    """`session.frames.plot`."""
+    """`session.frames.plot`: pictures of the frames that `turns` and `checkpoints` make."""
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
+    def __init__(
+        self, turns: Callable[[], pd.DataFrame], checkpoints: Callable[[], pd.DataFrame]
+    ) -> None:
+        self._turns = turns
+        self._checkpoints = checkpoints
 
     def __repr__(self) -> str:
         return "<plot: .timeline() draws the turns of each slot along the time>"
@@ -51,7 +52,7 @@ class Plot:
             import matplotlib.pyplot as plt  # noqa: PLC0415
         except ImportError as error:
             raise AgentError(NEEDS_MATPLOTLIB) from error
-        turns, checkpoints = self._frames.turns(), self._frames.checkpoints()
+        turns, checkpoints = self._turns(), self._checkpoints()
         names = _row_names(turns, checkpoints)
         if ax is None:
             height = min(max(LEAST_INCHES, ROW_INCHES * len(names) + 1), MOST_INCHES)
@@ -74,7 +75,7 @@ class Plot:
 
 
 def _draw(
-    ax: Axes, turns: pd.DataFrame, checkpoints: pd.DataFrame, places: Mapping[Row, int]
+    ax: Axes, turns: pd.DataFrame, checkpoints: pd.DataFrame, places: Mapping[SlotLane, int]
 ) -> None:
     moments = (*turns["ended_at"].dropna(), *turns["started_at"], *checkpoints["created_at"])
     now = max(moments, default=None)
@@ -82,6 +83,8 @@ def _draw(
     for outcome, color in COLORS.items():
         label = outcome
         for turn in turns[outcomes == outcome].to_dict("records"):
+            # The newest moment in the data, not the clock: a drawing of old data is the same
+            # tomorrow.
             end = now if outcome == "running" else turn["ended_at"]
             # The edge keeps a turn of a second in sight on a page of a day.
             ax.barh(
@@ -102,7 +105,7 @@ def _draw(
         ax.text(0.5, 0.5, "nothing happened yet", ha="center", transform=ax.transAxes)
 
 
-def _row_names(*frames: pd.DataFrame) -> dict[Row, str]:
+def _row_names(*frames: pd.DataFrame) -> dict[SlotLane, str]:
     """Name each row: its slot, after its session where there are several."""
     found = [(line, line["session_id"]) for frame in frames for line in frame.to_dict("records")]
     several = len({session_id for _, session_id in found}) > 1

@@ -109,7 +109,7 @@ def turn_rows(state: SessionState) -> Iterable[Row]:
     places = Places(state)
     for turn in _turns(state.events):
         if turn.started is None:
-            continue  # a turn counts once its question is recorded (decision 8)
+            continue  # a turn counts once its question is recorded
         question = turn.started.payload
         assert isinstance(question, UserMessage)
         if state.running is not None and turn.turn_id not in state.running:
@@ -186,7 +186,7 @@ def _answer_of(event: LedgerEvent | None) -> dict[str, Any]:
 
 
 def _outcome_of(answer: ToolAnswered) -> str:
-    """Tell what came of a call; of one whose process ended nobody knows whether it ran."""
+    """Return what came of a call; of one whose process ended nobody knows whether it ran."""
     if answer.duration_ms is not None:
         return "error" if answer.output.is_error else "ok"
     return str(answer.output.metadata.get("outcome") or "not run")

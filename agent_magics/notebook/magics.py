@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -24,36 +24,36 @@ from traitlets.config import Config
 
 from agent_magics.core.approval import EVERY_TOOL
 from agent_magics.core.config import CompactionConfig
-from agent_magics.core.errors import AgentError, InternalPanic
-from agent_magics.notebook import catalogue
-from agent_magics.notebook.agent_magic import run_agent, run_agent_cell
-from agent_magics.notebook.answer import Answer, Answers
-from agent_magics.notebook.arguments import Given
-from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
-from agent_magics.notebook.completion import Completer
-from agent_magics.notebook.context_magic import run_compact, run_context
-from agent_magics.notebook.cost_magic import run_cost
-from agent_magics.notebook.fill import Filled, fill
-from agent_magics.notebook.host import in_kernel
-from agent_magics.notebook.kernel_tools.reach import Reach
-from agent_magics.notebook.known_names import KnownNames
-from agent_magics.notebook.ledger_magic import run_ledger
-from agent_magics.notebook.memory_magic import run_memory
-from agent_magics.notebook.models import say_what_is_missing
-from agent_magics.notebook.remedies import sentence_of
-from agent_magics.notebook.seat import Seat
-from agent_magics.notebook.sessions_magic import run_sessions
-from agent_magics.notebook.setting_checks import (
+from agent_magics.core.errors import AgentError
+from agent_magics.notebook.binding.notebook_session import NotebookSession
+from agent_magics.notebook.binding.setting_checks import (
     CHECKED,
     fault_of,
     taken_at_loading,
     taken_in,
     warn_of_tools,
 )
-from agent_magics.notebook.setting_lines import SettingLines
-from agent_magics.notebook.showing import complain, say
-from agent_magics.notebook.slot_magic import check_no_slot_name, new_slot, run_slot
-from agent_magics.notebook.tools_magic import run_tools
+from agent_magics.notebook.binding.setting_lines import SettingLines
+from agent_magics.notebook.cell.answer import Answer, Answers
+from agent_magics.notebook.cell.remedies import one_sentence
+from agent_magics.notebook.commands.agent import run_agent, run_agent_cell
+from agent_magics.notebook.commands.context import run_compact, run_context
+from agent_magics.notebook.commands.cost import run_cost
+from agent_magics.notebook.commands.ledger import run_ledger
+from agent_magics.notebook.commands.memory import run_memory
+from agent_magics.notebook.commands.models import say_what_is_missing
+from agent_magics.notebook.commands.sessions import run_sessions
+from agent_magics.notebook.commands.slot import check_no_slot_name, new_slot, run_slot
+from agent_magics.notebook.commands.tools import run_tools
+from agent_magics.notebook.kernel.bridge import LoopBridge
+from agent_magics.notebook.kernel.fill import Filled, fill
+from agent_magics.notebook.kernel.host import in_kernel
+from agent_magics.notebook.kernel.printing import complain, say
+from agent_magics.notebook.kernel.tools.access import KernelAccess
+from agent_magics.notebook.known_names import KnownNames
+from agent_magics.notebook.line import catalogue
+from agent_magics.notebook.line.arguments import ParsedLine
+from agent_magics.notebook.line.completion import Completer
 from agent_magics.notebook.transform import InputTransformer
 from agent_magics.settings import AUTO, OFF, Settings, expected_model
 
@@ -206,21 +206,23 @@ class AgentMagics(Magics):
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
+        # Before `super`, which reads the configuration: an unknown or unfit value would raise there
+        # and the extension not load.
         for sentence in taken_at_loading(shell.config, type(self).class_traits(config=True)):
             complain(sentence)
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
-        self.bridge = Bridge(shell)
-        self.seat = Seat(
+        self.bridge = LoopBridge(shell)
+        self.notebook = NotebookSession(
             shell,
             self.bridge,
             self._settings,
             rerun=lambda: str(self.rerun),
             compaction=self._compaction,
             remembers=lambda: bool(self.memory == "on"),
-            reach=self._reach,
+            kernel_access=self._kernel_access,
         )
-        known = KnownNames(self.seat)
+        known = KnownNames(self.notebook)
         self._matcher = Completer(
             slots=known.slots,
             deleted=known.deleted,
@@ -236,11 +238,13 @@ class AgentMagics(Magics):
             hides_results=not in_kernel(),
             settings=SettingLines(self.traits(config=True), lambda: self._host.user_ns),
         )
-        self.observe(lambda _: self.seat.move_elsewhere(), ["session", "store"])
+        # Settings take effect at the next use: opening a session here would make `%config` wait for
+        # a store, or a model.
+        self.observe(lambda _: self.notebook.move_elsewhere(), ["session", "store"])
         self.observe(lambda _: self._say_what_is_missing(), ["model"])
         self.observe(lambda new: warn_of_tools(new.new, known.tools_or_own()), ["approval"])
         self.observe(
-            lambda _: self.seat.forget(stays=True),
+            lambda _: self.notebook.forget(stays=True),
             [
                 *(*COMPACTION_SETTINGS, *RECORDING_SETTINGS, *SPENDING_SETTINGS),
                 *("mcp", "memory", "skills", "approval"),
@@ -272,6 +276,7 @@ class AgentMagics(Magics):
         """Take everything back: the session is closed, what runs is stopped and recorded."""
         _drop(self._host.input_transformers_cleanup, self._transformer)
         _drop(self._host.Completer.custom_matchers, self._matcher)
+        # Else `%config` would go on listing, and setting, what is no longer loaded.
         _drop(self._host.configurables, self)
         for event, callback in self._callbacks():
             self._host.events.unregister(event, callback)
@@ -281,9 +286,9 @@ class AgentMagics(Magics):
                 manager.magics[kind].pop(name, None)
         manager.registry.pop(type(self).__name__, None)
         try:
-            self.seat.forget()
+            self.notebook.forget()
         finally:
-            self.seat.live_turns.close()
+            self.notebook.live_turns.close()
             self.bridge.close()
 
     @no_var_expand
@@ -294,17 +299,17 @@ class AgentMagics(Magics):
         self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
     ) -> Answer | Answers | None:
         names = self._names(local_ns)
-        with _one_sentence():
+        with one_sentence():
             if cell is None:
-                return run_agent(self.seat, line, names)
-            return run_agent_cell(self.seat, line, cell, names)
+                return run_agent(self.notebook, line, names)
+            return run_agent_cell(self.notebook, line, cell, names)
 
     @no_var_expand
     @line_magic
     @_documented("slot")
     def slot(self, line: str) -> None:
-        with _one_sentence():
-            check_no_slot_name(self.seat, line)
+        with one_sentence():
+            check_no_slot_name(self.notebook, line)
             self._do("slot", line, run_slot)
 
     @no_var_expand
@@ -313,69 +318,77 @@ class AgentMagics(Magics):
     @_documented("slot")
     def slot_cell(self, line: str, cell: str, local_ns: dict[str, Any] | None = None) -> None:
         names = self._names(local_ns)
-        with _one_sentence():
-            self._do("slot", line, lambda seat, given: _slot_with_prompt(seat, given, cell, names))
+        with one_sentence():
+            self._do(
+                "slot",
+                line,
+                lambda notebook, given: _slot_with_prompt(notebook, given, cell, names),
+            )
 
     @no_var_expand
     @line_cell_magic
     @_documented("compact")
     def compact(self, line: str, cell: str | None = None) -> None:
         keep = (cell or "").strip() or None
-        with _one_sentence():
-            self._do("compact", line, lambda seat, g: run_compact(seat, g, instructions=keep))
+        with one_sentence():
+            self._do(
+                "compact", line, lambda notebook, g: run_compact(notebook, g, instructions=keep)
+            )
 
     @no_var_expand
     @line_magic
     @_documented("context")
     def context(self, line: str) -> None:
-        with _one_sentence():
+        with one_sentence():
             self._do("context", line, run_context)
 
     @no_var_expand
     @line_magic
     @_documented("ledger")
     def ledger(self, line: str) -> pd.DataFrame | None:
-        with _one_sentence():
+        with one_sentence():
             return self._do("ledger", line, run_ledger)
 
     @no_var_expand
     @line_magic
     @_documented("sessions")
     def sessions(self, line: str) -> None:
-        with _one_sentence():
+        with one_sentence():
             self._do("sessions", line, run_sessions)
 
     @no_var_expand
     @line_magic
     @_documented("tools")
     def tools(self, line: str) -> None:
-        with _one_sentence():
+        with one_sentence():
             self._do("tools", line, run_tools)
 
     @no_var_expand
     @line_magic("memory")  # type: ignore[arg-type]  # IPython types its decorators so
     @_documented("memory")
     def memory_line(self, line: str) -> None:
-        with _one_sentence():
+        with one_sentence():
             self._do("memory", line, run_memory)
 
     @no_var_expand
     @line_magic
     @_documented("cost")
     def cost(self, line: str) -> pd.DataFrame | None:
-        with _one_sentence():
+        with one_sentence():
             return self._do("cost", line, run_cost)
 
-    def _do(self, name: str, line: str, run: Callable[[Seat, Given], T]) -> T | None:
+    def _do(
+        self, name: str, line: str, run: Callable[[NotebookSession, ParsedLine], T]
+    ) -> T | None:
         ours = catalogue.magic(name)
         given = ours.read(line)
         if not given.wants_help:
-            return run(self.seat, given)
+            return run(self.notebook, given)
         say(ours.help_of(given.command))
         return None
 
     def _names(self, local: dict[str, Any] | None) -> dict[str, Any]:
-        """Give the names that a prompt may use: the kernel's, in a function its own before them."""
+        """Return the names a prompt may use: the kernel's, in a function its own before them."""
         names: dict[str, Any] = self._host.user_ns
         return names if local is None or local is names else {**names, **local}
 
@@ -399,19 +412,19 @@ class AgentMagics(Magics):
 
     def _callbacks(self) -> tuple[tuple[str, Callable[[Any], None]], ...]:
         return (
-            ("pre_run_cell", self.seat.approver.cell_begins),
-            ("pre_run_cell", self.seat.recording.cell_begins),
-            ("post_run_cell", self.seat.approver.cell_ends),
-            ("post_run_cell", self.seat.failures.note),
+            ("pre_run_cell", self.notebook.approver.cell_begins),
+            ("pre_run_cell", self.notebook.recording.cell_begins),
+            ("post_run_cell", self.notebook.approver.cell_ends),
+            ("post_run_cell", self.notebook.failures.note),
         )
 
     def _say_what_is_missing(self) -> None:
         spec = expected_model(os.environ, self.model) if self.model.strip() else None
         if spec:  # what a local provider's name alone means is found at first use
             with suppress(AgentError):  # asking says it
-                say_what_is_missing(self.seat, spec)
+                say_what_is_missing(self.notebook, spec)
 
-    def _reach(self) -> Reach:
+    def _kernel_access(self) -> KernelAccess:
         approval = {EVERY_TOOL: self.approval} if self.approval in POLICIES else self.approval
         settings = {
             "share": self.share,
@@ -420,7 +433,7 @@ class AgentMagics(Magics):
             "approval": approval,
             "folders": self.files,
         }
-        return msgspec.convert(settings, Reach)
+        return msgspec.convert(settings, KernelAccess)
 
     def _compaction(self) -> CompactionConfig:
         return CompactionConfig(
@@ -430,65 +443,20 @@ class AgentMagics(Magics):
         )
 
 
-def load(shell: InteractiveShell) -> None:
-    """Load the extension into a shell and greet; nothing happens where it is loaded already."""
-    if loaded(shell) is not None:
-        return
-    magics = AgentMagics(shell)
-    magics.attach()
-    with _one_sentence():
-        say(magics.seat.greeting())
-
-
-def unload(shell: InteractiveShell) -> None:
-    """Take the extension out of a shell; nothing happens where it isn't loaded."""
-    magics = loaded(shell)
-    if magics is not None:
-        magics.detach()
-
-
-def loaded(shell: InteractiveShell | None) -> AgentMagics | None:
-    """Find the loaded magics of a shell."""
-    manager = getattr(shell, "magics_manager", None)
-    found = None if manager is None else manager.registry.get(AgentMagics.__name__)
-    return found if isinstance(found, AgentMagics) else None
-
-
-def seat_of(shell: InteractiveShell | None) -> Seat:
-    """Give the seat of a shell's loaded magics; raise `AgentError` where they aren't loaded."""
-    magics = loaded(shell)
-    if magics is None:
-        raise AgentError("No notebook session here: run %load_ext agent_magics first.")
-    return magics.seat
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """End the cell with the status error and an error of ours as its one sentence.
-
-    So ends a cell that was interrupted where nothing waited: a value's repr may take its time.
-    A fault inside us keeps its whole traceback.
-    """
-    try:
-        yield
-    except InternalPanic:
-        raise
-    except AgentError as error:
-        raise FailedCell(sentence_of(error)) from None
-    except KeyboardInterrupt:
-        raise StoppedCell("stopped") from None
-
-
-def _slot_with_prompt(seat: Seat, given: Given, cell: str, names: dict[str, Any]) -> None:
+def _slot_with_prompt(
+    notebook: NotebookSession, given: ParsedLine, cell: str, names: dict[str, Any]
+) -> None:
     if given.command is not catalogue.SLOT_NEW:
         raise UsageError("Only %%slot new NAME takes a body: that slot's system prompt.")
     prompt = cell.removesuffix("\n")
     if not prompt.strip():
         raise UsageError("The body of %%slot new is empty; write the system prompt, or use %slot.")
     filled = (
-        Filled(text=prompt) if given.has("--raw") else fill(prompt, names, share=seat.reach().share)
+        Filled(text=prompt)
+        if given.has("--raw")
+        else fill(prompt, names, share=notebook.kernel_access().share)
     )
-    new_slot(seat, given, prompt=filled.text)
+    new_slot(notebook, given, prompt=filled.text)
     if filled.warning:
         say(filled.warning)
 

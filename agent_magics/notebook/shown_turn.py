@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from IPython import get_ipython
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.notebook.bridge import FailedDisplay
-from agent_magics.notebook.host import leave_display_hook
-from agent_magics.notebook.magics import seat_of
-from agent_magics.notebook.turns import show_apart
+from agent_magics.notebook.cell.turns import show_apart
+from agent_magics.notebook.extension import notebook_session_of
+from agent_magics.notebook.kernel.bridge import FailedDisplay
+from agent_magics.notebook.kernel.host import leave_display_hook
 
 if TYPE_CHECKING:
-    from agent_magics.session.running import RunningTurn
+    from agent_magics.session.state.running_turn import RunningTurn
 
 
 class TurnView:
@@ -28,7 +28,7 @@ class TurnView:
     """
 
     def __init__(self, turn: RunningTurn) -> None:
-        self._seat = seat_of(get_ipython())
+        self._notebook = notebook_session_of(get_ipython())
         if not callable(getattr(turn, "events", None)):
             raise InputValidation(
                 f"{turn!r:.60} is no turn; await session.send_message(...) gives one."
@@ -41,7 +41,7 @@ class TurnView:
 
     def _ipython_display_(self) -> None:
         try:
-            show_apart(self._seat, self._turn)
+            show_apart(self._notebook, self._turn)
         except Exception as error:
             leave_display_hook()
             raise FailedDisplay(error) from error

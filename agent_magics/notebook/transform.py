@@ -15,8 +15,8 @@ from tokenize import COMMENT, NL, TokenInfo
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import make_tokens_by_line
 
-from agent_magics.notebook.catalogue import MAGICS
-from agent_magics.notebook.setting_lines import SettingLines
+from agent_magics.notebook.binding.setting_lines import SettingLines
+from agent_magics.notebook.line.catalogue import MAGICS
 
 CELL_MAGICS = ("agent", "slot", "compact")
 _CELL = re.compile(rf"%%({'|'.join(CELL_MAGICS)})\b(?!\?)")
@@ -46,7 +46,7 @@ class InputTransformer:
         self._settings = settings
 
     def __call__(self, lines: list[str]) -> list[str]:
-        """Give the cell's lines as IPython should read them; may raise `UsageError`."""
+        """Return the cell's lines as IPython should read them; may raise `UsageError`."""
         if not lines:
             return lines
         if lines[0].startswith("%%"):
@@ -63,6 +63,7 @@ def _with_body(lines: list[str]) -> list[str]:
     has_body = any(line.strip() for line in lines[1:])
     if has_body or not _CELL.match(lines[0]):
         return lines
+    # IPython refuses a cell magic without a body before ours is called; a blank line is a body.
     return [lines[0].rstrip() + "\n", "\n"]
 
 
@@ -87,6 +88,8 @@ def _with_questions(lines: list[str]) -> list[str]:
     made = list(lines)
     for number, match in found:
         if match and (number + 1, match.end("before")) in starts:
+            # IPython takes a line that ends in `?` for a request for help, and the question would
+            # never reach us.
             call = f"get_ipython().run_line_magic({match['name']!r}, {match['text']!r})"
             made[number] = f"{match['before']}{call}\n"
     return made

@@ -1,4 +1,4 @@
-"""Prices and windows of hosted models, from the package `genai-prices` (P7).
+"""Prices and windows of hosted models, from the package `genai-prices`.
 
 It is an extra (`agent-magics[prices]`); without it nothing is known. It is imported when asked.
 Its table is a dated cut: nothing is fetched.
@@ -10,21 +10,10 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from agent_magics.core.messages import TokenUsage
-from agent_magics.providers.weights import EMBEDDED
+from agent_magics.providers.presets import EMBEDDED, find_preset
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
-
-_IDS = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "azure": "azure",
-    "openrouter": "openrouter",
-    "groq": "groq",
-    "deepseek": "deepseek",
-    "mistral": "mistral",
-    "gemini": "google",
-}
 
 
 class ListedPrices:
@@ -49,24 +38,32 @@ class ListedPrices:
             cache_read_tokens=min(usage.cached_tokens, sent),
         )
         try:
-            return float(calc_price(spent, model_ref=model, provider_id=_IDS[provider]).total_price)
+            return float(
+                calc_price(spent, model_ref=model, provider_id=_listed_id(provider)).total_price
+            )
         except (LookupError, ValueError):
             return None
 
 
 def listed_window(provider: str, model: str) -> int | None:
-    """Give a hosted model's context window in tokens; None where it isn't listed."""
+    """Return a hosted model's context window in tokens; None where it isn't listed."""
     found = _find(provider, model)
     return found.context_window if found else None
 
 
 def _find(provider: str, model: str) -> ModelInfo | None:
-    if provider not in _IDS or "@" in model or importlib.util.find_spec("genai_prices") is None:
+    listed_as = _listed_id(provider)
+    if not listed_as or "@" in model or importlib.util.find_spec("genai_prices") is None:
         return None
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - as above
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, _IDS[provider], None)
+        _, found = get_snapshot().find_provider_model(model, None, listed_as, None)
     except LookupError:
         return None
     return found
+
+
+def _listed_id(provider: str) -> str:
+    known = find_preset(provider)
+    return known.priced_as if known else ""

@@ -30,7 +30,7 @@ class ProviderRegistry:
         return tuple(self._providers.values())
 
     def resolve(self, spec: str) -> tuple[Provider, str]:
-        """Take `provider:model` apart; the model keeps its own colons.
+        """Split `provider:model`; the model keeps its own colons.
 
         Raises `ModelNotSupported` where no provider has that id or no model is named.
         """

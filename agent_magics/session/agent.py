@@ -2,59 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
-import platform
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from contextvars import ContextVar
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.config import AgentConfig, SessionConfig
-from agent_magics.core.errors import (
-    AgentError,
-    AgentShutdown,
-    InputValidation,
-    SessionBusy,
-    SessionNotFound,
-    StorageError,
-    said_by,
-)
-from agent_magics.core.hooks import PluginDescriptor, SessionStarting
-from agent_magics.core.money import KnownPrices
-from agent_magics.core.ports import (
-    Change,
-    Lease,
-    Owner,
-    Restoring,
-    SessionPage,
-    SessionState,
-    SessionStorage,
-    SessionSummary,
-)
+from agent_magics.core.errors import SessionBusy
+from agent_magics.core.hooks import PluginDescriptor
+from agent_magics.core.ports import SessionPage, SessionState, SessionStorage, SessionSummary
 from agent_magics.core.skills import Skill
-from agent_magics.dataframes.bundle_files import export_state, import_state, renamed
-from agent_magics.providers.prices import ListedPrices
-from agent_magics.session.agent_memory import AgentMemory
-from agent_magics.session.beginning import first_change
-from agent_magics.session.desk import Desk
-from agent_magics.session.hooks import HookScope, called_from_hook
-from agent_magics.session.loop import hops
-from agent_magics.session.mirror import Mirror
+from agent_magics.session.lifecycle import AgentLifecycle
+from agent_magics.session.memory.agent_memory import AgentMemory
+from agent_magics.session.open.session_opener import SessionOpener
 from agent_magics.session.parts import AgentParts
-from agent_magics.session.record import Recorder
-from agent_magics.session.recovery import set_right, tell_broken_checkpoints
-from agent_magics.session.session import Session, checked_title
-
-Life = Literal["running", "shutting down", "shut down"]
-FORCED_PATIENCE_S = 0.5
-GIVING_WAY_S = 0.1  # to force
-_in_its_end: ContextVar[Agent | None] = ContextVar("agent_magics_shutdown", default=None)
-_log = logging.getLogger("agent_magics.session")
+from agent_magics.session.session import Session
+from agent_magics.session.stored_sessions import StoredSessions
+from agent_magics.threads.loop import on_session_loop
 
 
 class Agent:
@@ -65,13 +30,9 @@ class Agent:
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
-        self._session: Session | None = None
-        self._is_opening = False
-        self._life: Life = "running"
-        self._end: asyncio.Future[None] | None = None  # of the shutdown under way
-        self._ending: asyncio.Task[None] | None = None  # what brings it about
-        self._is_forced = False
-        self._waiting = 0
+        self._lifecycle = AgentLifecycle(parts)
+        self._opener = SessionOpener(parts)
+        self._stored = StoredSessions(parts)
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,7 +69,7 @@ class Agent:
         """Where its sessions are kept."""
         return self._parts.storage
 
-    @hops
+    @on_session_loop
     async def new_session(self, config: SessionConfig | None = None) -> Session:
         """Make a session with its slot `default`.
 
@@ -118,91 +79,85 @@ class Agent:
         """
         wanted = config or SessionConfig()
         if wanted.model_id is not None:
+            # Before anything is stored: a session of a model that doesn't exist would have to be
+            # deleted again.
             self._parts.registry.resolve(wanted.model_id)
         session_id = wanted.session_id or self._parts.ids.new("session")
-        return await self._opened(session_id, lambda: self._make(session_id, wanted))
+        return await self._lifecycle.open(session_id, lambda: self._opener.make(session_id, wanted))
 
-    @hops
+    @on_session_loop
     async def resume_session(
         self, session_id: str, *, take: bool = False, readonly: bool = False
     ) -> Session:
-        """Open a stored session as it was; no model is called (E18, D 43).
+        """Open a stored session as it was; no model is called.
 
         `take`: from another kernel that holds it. `readonly`: only to look at. Raises
         `SessionNotFound`, `SessionLocked`, `SessionBusy`, `AgentShutdown`, `StorageError`.
         """
         self._check_stored()
-        return await self._opened(
-            session_id, lambda: self._resume(session_id, take=take, readonly=readonly)
+        if readonly:
+            return await self._lifecycle.open(session_id, lambda: self._opener.look_at(session_id))
+        return await self._lifecycle.open(
+            session_id, lambda: self._opener.resume(session_id, take=take)
         )
 
-    @hops
+    @on_session_loop
     async def list_sessions(self, cursor: str | None = None, limit: int = 50) -> SessionPage:
         """List stored sessions, newest first."""
-        return await self._check_stored().list_sessions(cursor, limit)
+        self._check_stored()
+        return await self._stored.list(cursor, limit)
 
-    @hops
+    @on_session_loop
     async def find_sessions(self, query: str) -> Sequence[SessionSummary]:
         """Find sessions by the beginning of their id or a part of their title."""
-        return await self._check_stored().find_sessions(query)
+        self._check_stored()
+        return await self._stored.find(query)
 
-    @hops
+    @on_session_loop
     async def delete_session(self, session_id: str) -> None:
         """Delete a session and all its events. Raises `SessionBusy` where it is the open one."""
-        storage = self._check_stored()
-        if self._open() is not None and self._open_id() == session_id:
+        self._check_stored()
+        if self._opened(session_id) is not None:
             raise SessionBusy(session_id)
-        await storage.delete_session(session_id)
+        await self._stored.delete(session_id)
 
-    @hops
+    @on_session_loop
     async def rename_session(self, session_id: str, title: str) -> None:
-        """Give a session another title, the open one or a stored one.
+        """Change the title of a session, the open one or a stored one.
 
         Raises `SessionNotFound`, `SessionLocked` while another kernel has it open,
         `InputValidation` on a blank title.
         """
-        storage, session = self._check_stored(), self._open()
-        if session is not None and session.session_id == session_id:
+        self._check_stored()
+        session = self._opened(session_id)
+        if session is not None:
             await session.set_title(title)
-            return
-        wanted = checked_title(title)
-        lease = await storage.acquire(session_id, self._owner())
-        try:
-            await storage.commit(lease, Change(title=wanted))
-        finally:
-            await storage.release(lease)
+        else:
+            await self._stored.rename(session_id, title)
 
-    @hops
+    @on_session_loop
     async def export_session(
         self, session_id: str, path: Path | str, *, overwrites: bool = False
     ) -> SessionState:
-        """Write a stored session to a file, whole, and give what is in it (D2).
+        """Write a stored session to a file, whole, and return what is in it.
 
         `path` ends in `.jsonl`, or `.parquet` (needs pyarrow). Raises `SessionNotFound`,
         `InputValidation` (the name, or a file that is there), `StorageError` (the file).
         """
         self._check_stored()
-        state = await self._loaded(session_id)
-        await asyncio.to_thread(export_state, state, Path(path), overwrites=overwrites)
-        return state
+        return await self._stored.export(session_id, Path(path), overwrites=overwrites)
 
-    @hops
+    @on_session_loop
     async def import_session(self, path: Path | str) -> SessionState:
-        """Take a session in from such a file, under a new id where its own is used; give it.
+        """Take a session in from such a file, under a new id where its own is used; return it.
 
         It resumes as it was, but tools ask again that ran without asking. Raises `InputValidation`
         where the file can't be used; nothing of it is stored then.
         """
-        storage = self._check_stored()
-        if not isinstance(storage, Restoring):
-            raise StorageError("The session storage that is registered here can't import.")
-        state = await asyncio.to_thread(import_state, Path(path))
-        if await storage.load(state.row.session_id) is not None:
-            state = renamed(state, self._parts.ids.new("session"))
-        await storage.restore(state)
-        return state
+        self._check_stored()
+        return await self._stored.restore(Path(path))
 
-    @hops
+    @on_session_loop
     async def models(self) -> tuple[ModelInfo, ...]:
         """List the models that the registered providers tell of."""
         found: list[ModelInfo] = []
@@ -210,198 +165,23 @@ class Agent:
             found.extend(await provider.models())
         return tuple(found)
 
-    @hops
+    @on_session_loop
     async def shutdown(self, *, force: bool = False) -> None:
         """Close the open session, then the plugins and providers; doing it twice does nothing.
 
         Whoever asks meanwhile waits for the same end (what itself is being ended doesn't wait).
         Raises `PluginAborted` where a plugin keeps the session open: then the agent goes on. With
-        `force` no plugin can, and none is waited for long: the kernel ends (decisions 14, 50); it
+        `force` no plugin can, and none is waited for long: the kernel ends; it
         takes over what goes on without. A cancel ends it where nobody else waits; once the session
         is closed the agent opens no other, and a later call finishes.
         """
-        if self._life == "shut down" or (self._end and self._is_within()):
-            return
-        if self._end is None or (force and not self._is_forced):
-            self._begin_end(force=force)
-        assert self._end is not None
-        assert self._ending is not None
-        end = self._end
-        self._waiting += 1
-        try:
-            await asyncio.shield(end)
-        except asyncio.CancelledError:
-            if self._waiting == 1 and not end.done():
-                self._ending.cancel()
-                await asyncio.wait([end])
-            raise
-        finally:
-            self._waiting -= 1
+        await self._lifecycle.shutdown(force=force)
 
-    def _is_within(self) -> bool:
-        """Tell whether the caller is something that the shutdown waits for."""
-        return called_from_hook() or _in_its_end.get() is self
+    def _opened(self, session_id: str) -> Session | None:
+        """Return the open session, where it is this one."""
+        session = self._lifecycle.session
+        return session if session and session.session_id == session_id else None
 
-    def _begin_end(self, *, force: bool) -> None:
-        self._end = self._end or asyncio.get_running_loop().create_future()
-        before, self._life, self._is_forced = self._ending, "shutting down", force
-        self._ending = asyncio.create_task(self._shut_down(before, force=force))
-        self._ending.add_done_callback(self._tell_end)
-
-    def _tell_end(self, ending: asyncio.Task[None]) -> None:
-        if ending is not self._ending:  # another one took over
-            if not ending.cancelled():
-                ending.exception()  # looked at, or asyncio would print it
-            return
-        end, self._end, self._ending = self._end, None, None
-        assert end is not None
-        if ending.cancelled():
-            end.cancel()
-        elif error := ending.exception():
-            end.set_exception(error)
-        else:
-            end.set_result(None)
-
-    async def _shut_down(self, before: asyncio.Task[None] | None, *, force: bool) -> None:
-        _in_its_end.set(self)
-        if before is not None:
-            before.cancel()
-            await asyncio.wait([before], timeout=GIVING_WAY_S)
-        try:
-            if force:  # at once: a kernel has 2 s for all of it
-                await asyncio.gather(self._close_session(force=True), self._disconnect())
-            else:
-                await self._close_session(force=False)
-        except BaseException:
-            if self._open() is not None and self._ending is asyncio.current_task():
-                self._life = "running"
-            raise
-        patience_s = FORCED_PATIENCE_S if force else None
-        if not force:
-            await self._disconnect()
-        await _ended([self._parts.plugins.shutdown()], patience_s)
-        await _ended([each.aclose() for each in self._parts.registry.all], patience_s)
-        self._life = "shut down"
-
-    async def _close_session(self, *, force: bool) -> None:
-        if self._session is not None:
-            await self._session.close(force=force, ends_agent=not force)
-
-    async def _disconnect(self) -> None:
-        await _ended([live.aclose() for live in self._parts.live], None)
-
-    def _open(self) -> Session | None:
-        if self._session is not None and self._session.is_closed:
-            self._session = None
-        return self._session
-
-    def _open_id(self) -> str:
-        return self._session.session_id if self._session else ""
-
-    def _check_stored(self) -> SessionStorage:
-        if self._life == "shut down":
-            raise AgentShutdown
-        if not self._parts.is_stored:
-            raise StorageError("SessionStorage not registered: sessions live in memory here.")
-        return self._parts.storage
-
-    async def _opened(self, session_id: str, make: Callable[[], Awaitable[Session]]) -> Session:
-        """Reserve the one place, open, and give the place back where that fails."""
-        if self._life != "running":
-            raise AgentShutdown
-        if self._open() is not None or self._is_opening:
-            raise SessionBusy(self._open_id() or session_id)
-        self._is_opening = True
-        try:
-            session = await make()
-        finally:
-            self._is_opening = False
-        if self._life != "running":  # meanwhile
-            await session.close(force=True)
-            raise AgentShutdown
-        self._session = session
-        return session
-
-    async def _make(self, session_id: str, wanted: SessionConfig) -> Session:
-        storage = self._parts.storage
-        model = wanted.model_id or self._parts.config.default_model
-        await self._hooks(session_id).fire(SessionStarting(model_id=model))
-        was_there = await storage.load(session_id) is not None
-        lease = await storage.acquire(session_id, self._owner(), create=True)
-        try:
-            recorder = self._recorder(lease, _unused(await self._loaded(session_id)))
-            await recorder.commit(first_change(recorder, self._parts, wanted))
-            return await self._seated(recorder)
-        except BaseException:  # set right whatever ended it, and raised again
-            await storage.release(lease)
-            if not was_there:
-                with suppress(AgentError):  # what went wrong before is what is told
-                    await storage.delete_session(session_id)
-            raise
-
-    def _hooks(self, session_id: str) -> HookScope:
-        return HookScope(
-            registry=self._parts.plugins.hooks, clock=self._parts.clock, session_id=session_id
-        )
-
-    async def _resume(self, session_id: str, *, take: bool, readonly: bool) -> Session:
-        storage = self._parts.storage
-        if readonly:
-            recorder = self._recorder(
-                Lease(session_id=session_id, epoch=-1), await self._loaded(session_id)
-            )
-            recorder.is_readonly = True
-            recorder.readonly_because = "it was opened here to look at only"
-            return await self._seated(recorder)
-        lease = await storage.acquire(session_id, self._owner(), take=take)
-        try:
-            recorder = self._recorder(lease, await self._loaded(session_id))
-            if not recorder.mirror.slots:  # its maker ended between the lease and the first write
-                await recorder.commit(first_change(recorder, self._parts, SessionConfig()))
-            await set_right(recorder)
-            return await self._seated(recorder)
-        except BaseException:  # set right whatever ended it, and raised again
-            await storage.release(lease)
-            raise
-
-    async def _seated(self, recorder: Recorder) -> Session:
-        tell_broken_checkpoints(recorder.mirror)
-        desk = Desk(self._parts, recorder)
-        if desk.remembering is not None:
-            await desk.remembering.open()
-        return Session(desk)
-
-    async def _loaded(self, session_id: str) -> SessionState:
-        state = await self._parts.storage.load(session_id)
-        if state is None:
-            raise SessionNotFound(session_id)
-        return state
-
-    def _recorder(self, lease: Lease, state: SessionState) -> Recorder:
-        parts = self._parts
-        prices = KnownPrices(parts.config.prices, ListedPrices())
-        return Recorder(parts.storage, lease, Mirror(state), parts.clock, prices)
-
-    def _owner(self) -> Owner:
-        return Owner(pid=os.getpid(), host=platform.node(), since=self._parts.clock.now())
-
-
-async def _ended(ending: Sequence[Awaitable[object]], patience_s: float | None) -> None:
-    """Wait for foreign code to end; what one raises keeps no other from its end."""
-    try:
-        async with asyncio.timeout(patience_s):
-            ended = await asyncio.gather(*ending, return_exceptions=True)
-    except TimeoutError:
-        _log.warning("what an agent was built of did not end within %s s", patience_s)
-        return
-    for error in ended:
-        if isinstance(error, BaseException):
-            _log.warning("what an agent was built of did not end well: %s", said_by(error))
-
-
-def _unused(state: SessionState) -> SessionState:
-    if state.events:
-        raise InputValidation(
-            f'There is already a session "{state.row.session_id}"; resume it, or choose another id.'
-        )
-    return state
+    def _check_stored(self) -> None:
+        self._lifecycle.check_alive()
+        self._stored.check_stored()

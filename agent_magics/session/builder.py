@@ -30,22 +30,23 @@ from agent_magics.core.ports import (
     ReferenceSource,
     SessionStorage,
     Tool,
+    ToolSource,
 )
 from agent_magics.core.skills import Skill
 from agent_magics.core.text import clean_value
 from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.agent import Agent
-from agent_magics.session.agent_memory import AgentMemory
-from agent_magics.session.loop import background_loop, hops
-from agent_magics.session.memory_tools import MEMORY_TOOL_NAMES
-from agent_magics.session.parts import AgentParts, RandomIds, SystemClock, ToolSource
-from agent_magics.session.plugins import OnFault, Plugins, Registered
-from agent_magics.session.skills import checked_skills
+from agent_magics.session.extensions.plugins import OnFault, Plugins, Registered
+from agent_magics.session.extensions.skills import checked_skills
+from agent_magics.session.memory.agent_memory import AgentMemory
+from agent_magics.session.memory.fact_tools import MEMORY_TOOL_NAMES
+from agent_magics.session.parts import AgentParts, RandomIds, SystemClock
+from agent_magics.threads.loop import background_loop, on_session_loop
 
 
 class AgentBuilder:
-    """Collects what an agent is made of; `build` checks that it fits together (seed 001 § 7.1)."""
+    """Collects what an agent is made of; `build` checks that it fits together."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class AgentBuilder:
         return self
 
     def register_skill(self, skill: Skill) -> AgentBuilder:
-        """Add instructions that a person calls by `/name` at the beginning of a prompt (E15)."""
+        """Add instructions that a person calls by `/name` at the beginning of a prompt."""
         self._skills.append(skill)
         return self
 
@@ -100,7 +101,7 @@ class AgentBuilder:
         *,
         on_fault: OnFault | None = None,
     ) -> AgentBuilder:
-        """Add a plugin, started by `build`; its hooks get `config` with every payload (E14).
+        """Add a plugin, started by `build`; its hooks get `config` with every payload.
 
         A plugin that can't start fails the build; with `on_fault`, that gets the sentence and the
         agent is built without it.
@@ -109,17 +110,17 @@ class AgentBuilder:
         return self
 
     def register_approver(self, approver: Approver) -> AgentBuilder:
-        """Ask there before a mutating tool runs, unless its policy answers (decision 55)."""
+        """Ask there before a mutating tool runs, unless its policy answers."""
         self._approver = approver
         return self
 
     def register_reference_source(self, source: ReferenceSource) -> AgentBuilder:
-        """Add something that tells the model what is new, with each turn's first message (D 4)."""
+        """Add something that tells the model what is new, with each turn's first message."""
         self._references.append(source)
         return self
 
     def summary_config(self, config: SummaryConfig) -> AgentBuilder:
-        """Summarise slots by themselves when their history grows (seed 004); off without this."""
+        """Summarise slots by themselves when their history grows; off without this."""
         self._config = msgspec.structs.replace(self._config, summary_config=config)
         return self
 
@@ -129,11 +130,11 @@ class AgentBuilder:
         return self
 
     def register_memory_storage(self, storage: MemoryStorage) -> AgentBuilder:
-        """Keep memories there; without one nothing lasts across sessions (E16)."""
+        """Keep memories there; without one nothing lasts across sessions."""
         self._memories.append(storage)
         return self
 
-    @hops
+    @on_session_loop
     async def build(self) -> Agent:
         """Check everything, start the plugins, and freeze.
 
@@ -154,6 +155,8 @@ class AgentBuilder:
         tools = _joined(tuple(self._tools), tuple(self._sources))
         skills = checked_skills(self._skills, self.tool_names() if self._skills else ())
         plugins = Plugins()
+        # Last of all, when everything else is known to fit: a plugin that has started must be shut
+        # down again.
         await plugins.start(tuple(self._plugins))
         return Agent(
             AgentParts(

@@ -1,44 +1,31 @@
-"""What an agent was built of, frozen; and the models it can reach."""
+"""What an agent was built of, frozen."""
 
 from __future__ import annotations
 
-import asyncio
+import os
+import platform
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import msgspec
-
-from agent_magics.core.chat import ModelInfo
-from agent_magics.core.config import AgentConfig, ModelFacts
-from agent_magics.core.errors import AgentError
+from agent_magics.core.config import AgentConfig
 from agent_magics.core.ports import (
     Approver,
     Clock,
     Ids,
     LiveTools,
     OwnedMain,
-    Provider,
+    Owner,
     ReferenceSource,
     SessionStorage,
-    Tool,
+    ToolSource,
 )
-from agent_magics.providers.prices import listed_window
 from agent_magics.providers.registry import ProviderRegistry
-from agent_magics.session.asking import describe
-from agent_magics.session.plugins import Plugins
-from agent_magics.session.skills import SkillRegistry
-
-if TYPE_CHECKING:  # it knows requests, which are made of parts
-    from agent_magics.session.agent_memory import AgentMemory
-
-NOTHING_SAID: Mapping[str, ModelFacts] = MappingProxyType({})
-ToolSource = Callable[[], Sequence[Tool]]
+from agent_magics.session.extensions.plugins import Plugins
+from agent_magics.session.extensions.skills import SkillRegistry
+from agent_magics.session.memory.agent_memory import AgentMemory
 
 
 class SystemClock:
@@ -60,7 +47,7 @@ class RandomIds:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentParts:
-    """The immutable inside of an agent (seed 001 § 6.1). `is_stored`: a storage was registered."""
+    """The immutable inside of an agent. `is_stored`: a storage was registered."""
 
     config: AgentConfig
     registry: ProviderRegistry
@@ -77,59 +64,6 @@ class AgentParts:
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
 
-
-async def _whole(told: ModelInfo) -> ModelInfo:
-    """Add what is listed of a model to what its server told; unknown stays unknown (P7)."""
-    if told.context_window is not None:
-        return told
-    # Not on the loop: the first look loads the list.
-    window = await asyncio.to_thread(listed_window, told.provider, told.name)
-    return msgspec.structs.replace(told, context_window=window)
-
-
-class Models:
-    """Resolves model specs and keeps what servers told of their models, for one session."""
-
-    def __init__(
-        self, registry: ProviderRegistry, said: Mapping[str, ModelFacts] = NOTHING_SAID
-    ) -> None:
-        self._registry = registry
-        self._said = said
-        self._told: dict[str, ModelInfo] = {}
-
-    def check(self, spec: str) -> str:
-        """Give `spec` back, or raise `ModelNotSupported`."""
-        self._registry.resolve(spec)
-        return spec
-
-    def known(self, spec: str) -> ModelInfo:
-        """Give what is known of a model without asking its server."""
-        if spec in self._told:
-            return self._told[spec]
-        provider, name = self._registry.resolve(spec)
-        return self._with_said(ModelInfo(name=name, provider=provider.provider_id))
-
-    async def find(self, spec: str) -> tuple[Provider, ModelInfo]:
-        """Resolve a spec and ask its server once; a server that tells nothing is no error."""
-        provider, name = self._registry.resolve(spec)
-        if spec not in self._told:
-            with suppress(AgentError):  # who asks it hears why
-                told = await _whole(await describe(provider, name))
-                self._told[spec] = self._with_said(told)
-        return self.at_hand(spec)
-
-    def _with_said(self, info: ModelInfo) -> ModelInfo:
-        """Let what a person said of a model stand before what its server told (P7)."""
-        said = self._said.get(info.spec)
-        if said is None:
-            return info
-        return msgspec.structs.replace(
-            info,
-            context_window=said.context_window or info.context_window,
-            has_tools=info.has_tools if said.has_tools is None else said.has_tools,
-            has_vision=info.has_vision if said.has_vision is None else said.has_vision,
-        )
-
-    def at_hand(self, spec: str) -> tuple[Provider, ModelInfo]:
-        """Resolve a spec without asking its server."""
-        return self._registry.resolve(spec)[0], self.known(spec)
+    def owner(self) -> Owner:
+        """Return this process, as a lease names it."""
+        return Owner(pid=os.getpid(), host=platform.node(), since=self.clock.now())

@@ -1,56 +1,35 @@
 """A session: slots, turns and compaction over one ledger, usable from any thread and any loop.
 
-Async methods hop to the session's loop (decision 60); sync ones read there and answer at once. All
-state belongs to that loop, so nothing here needs a lock.
+Async methods hop to the session's loop (docs/decisions.md#60); sync ones read there and answer at
+once. All state belongs to that loop, so nothing here needs a lock.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.errors import InputValidation, NothingToCompact
-from agent_magics.core.events import Metadata, Origin
+from agent_magics.core.events import Origin
 from agent_magics.core.messages import ContentBlock, UserInput
 from agent_magics.core.ports import Change
-from agent_magics.core.slots import DeriveStrategy, Slot, SlotConfig
+from agent_magics.core.slots import DeriveStrategy, SlotConfig
 from agent_magics.core.turns import Reply, TurnOutcome
-from agent_magics.session.bridging import BridgeOutcome
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.loop import hops, hops_undoing
-from agent_magics.session.mirror import is_static
-from agent_magics.session.running import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.session.compaction.slot_bridge import BridgeOutcome
+from agent_magics.session.open.open_session import OpenSession
+from agent_magics.session.open.slot_actions import SlotActions
 from agent_magics.session.session_view import SessionView
-from agent_magics.session.slot_changes import static_config
+from agent_magics.session.state.running_turn import CancelToken, RunningTurn, reply_or_raise
+from agent_magics.session.state.title import checked_title
+from agent_magics.session.turn.session_end import SessionEnd
+from agent_magics.session.turn.session_turns import SessionTurns
+from agent_magics.threads.loop import on_session_loop, on_session_loop_undoing
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Input = str | UserInput | Sequence[ContentBlock]
-
-
-def one_by_one(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Decorate a method that checks slots and then changes them: no other comes between."""
-
-    @functools.wraps(method)
-    async def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
-        session = args[0]
-        assert isinstance(session, Session)
-        async with session._desk.changing:  # noqa: SLF001 - it decorates methods of that class
-            return await method(*args, **kwargs)
-
-    return waiting
-
-
-def checked_title(title: str) -> str:
-    """Return a title as it is kept; raise `InputValidation` on a blank one."""
-    if not title.strip():
-        raise InputValidation("The title is blank; write one.")
-    return title.strip()
 
 
 async def stop(turn: RunningTurn) -> None:
@@ -68,10 +47,15 @@ async def stop_all(turns: Mapping[str, RunningTurn]) -> None:
 class Session(SessionView):
     """One conversation with its slots. Made by `Agent.new_session` and `Agent.resume_session`."""
 
+    def __init__(self, open_session: OpenSession) -> None:
+        super().__init__(open_session)
+        self._slots = SlotActions(open_session)
+        self._turns = SessionTurns(open_session)
+        self._end = SessionEnd(open_session, self._turns)
+
     # Turns
 
-    @hops_undoing(stop)
-    @one_by_one
+    @on_session_loop_undoing(stop)
     async def send_message(
         self,
         message: Input,
@@ -81,33 +65,30 @@ class Session(SessionView):
         model: str | None = None,
         origin: Origin | None = None,
     ) -> RunningTurn:
-        """Start a turn in a slot (None: the current one) and give its handle at once.
+        """Start a turn in a slot (None: the current one) and return its handle at once.
 
-        A cancel that comes too late to keep it from starting stops it (D 11).
+        A cancel that comes too late to keep it from starting stops it.
         Raises, before anything starts: `InputValidation` (blank), `SlotNotFound`, `SlotReadonly`,
         `TurnBusy`, `ModelNotSupported`, `SessionLocked`, `SessionNotFound` (closed).
         """
-        return await self._desk.start(
-            UserInput.of(message), slot_id=slot, cancel=cancel, model=model, origin=origin
+        return await self._turns.start(
+            UserInput.of(message), slot, cancel=cancel, model=model, origin=origin
         )
 
-    @hops_undoing(stop_all)
-    @one_by_one
+    @on_session_loop_undoing(stop_all)
     async def send_to(
         self, message: Input, slots: Sequence[str], *, origin: Origin | None = None
     ) -> Mapping[str, RunningTurn]:
-        """Start the same prompt in several slots at once; give the handles by slot id (B5).
+        """Start the same prompt in several slots at once; return the handles by slot id.
 
-        Everything is checked before anything is sent (decision 28): raises as `send_message`, and
+        Everything is checked before anything is sent: raises as `send_message`, and
         `InputValidation` where no slot is named or one is named twice.
         """
-        given = UserInput.of(message)
-        self._desk.check_startable(slots)
-        return {slot: await self._desk.start(given, slot_id=slot, origin=origin) for slot in slots}
+        return await self._turns.start_in(UserInput.of(message), slots, origin=origin)
 
-    @hops  # whole, so that a cancel finds the turns that were started
+    @on_session_loop  # whole, so that a cancel finds the turns that were started
     async def fan_out(self, message: Input, slots: Sequence[str]) -> Mapping[str, TurnOutcome]:
-        """Run one prompt in several slots at once; give each outcome by slot id (B5).
+        """Run one prompt in several slots at once; return each outcome by slot id.
 
         A failure in one slot is its outcome and stops no other. A cancel stops them all and waits
         until that is recorded. Raises as `send_to`.
@@ -115,17 +96,19 @@ class Session(SessionView):
         turns = await self.send_to(message, slots)
         waiting = asyncio.gather(*(turn.join() for turn in turns.values()))
         try:
+            # Unshielded, a cancel would cancel the waits, and nobody would know when the turns have
+            # stopped.
             outcomes = await asyncio.shield(waiting)
         except asyncio.CancelledError:
             await stop_all(turns)
             raise
         return dict(zip(turns, outcomes, strict=True))
 
-    @hops  # whole, so that a cancel finds the turn that was started
+    @on_session_loop  # whole, so that a cancel finds the turn that was started
     async def submit_turn(self, message: Input, *, slot: str | None = None) -> Reply:
-        """Run a turn to its end and give the reply; raises what made it fail or stopped it.
+        """Run a turn to its end and return the reply; raises what made it fail or stopped it.
 
-        A cancel stops the turn and waits until that is recorded (D 11).
+        A cancel stops the turn and waits until that is recorded.
         """
         turn = await self.send_message(message, slot=slot)
         try:
@@ -138,7 +121,7 @@ class Session(SessionView):
     async def submit_turn_stream(
         self, message: Input, *, slot: str | None = None
     ) -> AsyncIterator[RunningTurn]:
-        """Run a turn whose events the body reads; leaving before its end stops it (S13)."""
+        """Run a turn whose events the body reads; leaving before its end stops it."""
         turn = await self.send_message(message, slot=slot)
         try:
             yield turn
@@ -148,18 +131,17 @@ class Session(SessionView):
             await turn.join()
 
     async def finalize_turn(self, turn: RunningTurn) -> Reply:
-        """Wait for a streamed turn's end and give its reply, as often as asked.
+        """Wait for a streamed turn's end and return its reply, as often as asked.
 
-        Raises what made it fail; `SlotReadonly` where its slot has become read-only (S11).
+        Raises what made it fail; `SlotReadonly` where its slot has become read-only.
         """
         outcome = await turn.join()
-        self._read(lambda: self._desk.check_writable(turn.slot_uid))
+        self._read(lambda: self._open_session.reservations.check_writable(turn.slot_uid))
         return reply_or_raise(outcome)
 
     # Slots
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def create_slot(
         self,
         slot_id: str,
@@ -173,14 +155,9 @@ class Session(SessionView):
         `replace`: a slot of that name is deleted (its events stay) and the name used again.
         Raises `SlotAlreadyExists`, `InputValidation` (the name), `SlotProtected`.
         """
-        settings = static_config(config or SlotConfig())
-        self._desk.check_model(settings.model)
-        self._desk.check_free(slot_id, replace=replace)
-        change = self._desk.slot_changes.create(slot_id, settings, replace=replace, origin=origin)
-        await self._desk.commit(change)
+        await self._slots.create(slot_id, config or SlotConfig(), replace=replace, origin=origin)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def derive_slot(
         self,
         slot_id: str,
@@ -192,104 +169,74 @@ class Session(SessionView):
         replace: bool = False,
         origin: Origin | None = None,
     ) -> None:
-        """Make a slot that sees its parent's history up to a point, in constant time (S6).
+        """Make a slot that sees its parent's history up to a point, in constant time.
 
         `at_seq` is the last seq of a turn (None: the end of the last finished turn). Raises
         `SlotNotFound`, `SlotAlreadyExists`, `InputValidation` (the name, or an `at_seq` in the
         middle of a turn: it names the two nearest ends).
         """
-        parent = self._desk.mirror.slot(parent_id)
-        self._desk.check_free(slot_id, replace=replace)
-        if config is not None:
-            self._desk.check_model(config.model)
-        change = self._desk.slot_changes.derive(
+        await self._slots.derive(
             slot_id,
-            parent,
+            parent_id,
             strategy or DeriveStrategy.full(),
-            fork_seq=self._desk.fork_seq(parent, at_seq),
+            at_seq=at_seq,
             config=config,
             replace=replace,
             origin=origin,
         )
-        if is_static(parent):
-            change = self._desk.with_imports(change, parent)
-        await self._desk.commit(change)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def switch_slot(self, slot_id: str) -> None:
-        """Make a slot the current one; turns that run go on where they began (D 7)."""
-        await self._desk.commit(self._desk.slot_changes.switch(self._desk.mirror.slot(slot_id)))
-        self._desk.switches += 1
+        """Make a slot the current one; turns that run go on where they began."""
+        await self._slots.switch(slot_id)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def delete_slot(self, slot_id: str) -> None:
-        """Take a slot out of every list; what children inherited from it stays (D 17).
+        """Take a slot out of every list; what children inherited from it stays.
 
         Raises `SlotNotFound`, `SlotProtected`, `TurnBusy`.
         """
-        slot = self._desk.idle_slot(slot_id)
-        await self._desk.commit(self._desk.slot_changes.delete(slot))
+        await self._slots.delete(slot_id)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def restore_slot(self, slot_uid: str) -> None:
         """Take a delete back; `slot_uid` is the deleted slot's uid, whose name must be free.
 
         It doesn't become current. Raises `SlotAlreadyExists`, `InputValidation`.
         """
-        await self._desk.commit(self._desk.slot_changes.restore(slot_uid))
+        await self._slots.restore(slot_uid)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def configure_slot(self, slot_id: str, **settings: Any) -> None:
         """Change settings of a slot by their names in `SlotConfig` (`mode=Readonly()`, ...).
 
         A tool that `approval` names asks again, also where "always" was answered before.
         Raises `SlotNotFound`, `TurnBusy`, `InputValidation`, `ModelNotSupported`.
         """
-        slot = self._desk.idle_slot(slot_id)
-        self._desk.check_model(settings.get("model"))
-        await self._desk.commit(self._desk.slot_changes.configure(slot, settings))
-        self._desk.approvals.forget(settings.get("approval", ()))
+        await self._slots.configure(slot_id, settings)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def rename_slot(self, slot_id: str, new_id: str) -> None:
-        """Give a slot another name. Raises as `create_slot` and `delete_slot` do."""
-        slot = self._desk.idle_slot(slot_id)
-        await self._desk.commit(self._desk.slot_changes.rename(slot, new_id))
+        """Change a slot's name. Raises as `create_slot` and `delete_slot` do."""
+        await self._slots.rename(slot_id, new_id)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def rewind(
         self, slot: str | None = None, *, to_seq: int, undoes: int | None = None
     ) -> int:
         """Take everything after `to_seq` (the end of a turn, or 0) out of a slot's view.
 
-        Nothing leaves the ledger. Gives the seq of the rewind, which `undoes` of a later call
+        Nothing leaves the ledger. Returns the seq of the rewind, which `undoes` of a later call
         takes back. Raises `InputValidation`, `SlotReadonly`, `TurnBusy`.
         """
-        found = self._writable(slot)
-        if undoes is None:
-            self._desk.check_turn_end(found, to_seq)
-        elif self._desk.mirror.undoable(found, undoes) is None:
-            raise InputValidation(
-                f'seq {undoes} is no rewind or clear of slot "{found.slot_id}"; nothing to undo.'
-            )
-        events = await self._desk.commit(self._desk.slot_changes.rewind(found, to_seq, undoes))
-        return events[0].seq
+        return await self._slots.rewind(slot, to_seq, undoes)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def clear(self, slot: str | None = None) -> int:
-        """Take everything out of a slot's view; gives the seq, which a rewind may undo."""
-        found = self._writable(slot)
-        events = await self._desk.commit(self._desk.slot_changes.clear(found))
-        return events[0].seq
+        """Take everything out of a slot's view; return the seq, which a rewind may undo."""
+        return await self._slots.clear(slot)
 
-    @hops
+    @on_session_loop
     async def bridge(
         self,
         from_slot: str,
@@ -298,29 +245,19 @@ class Session(SessionView):
         keys: Sequence[str] | None = None,
         include_summary: bool = True,
     ) -> BridgeOutcome:
-        """Carry facts and a summary of one slot into another as one reference message (B4, D 48).
+        """Carry facts and a summary of one slot into another as one reference message.
 
         `keys` None: the facts that were last written from the source. The summary is the newest
         there is, else one call asks for it. Raises `InputValidation` (the same slot, an unknown
         key, nothing to carry), `SlotNotFound`, `SlotReadonly` and `TurnBusy` of the target.
         """
-        with ExitStack() as kept:
-            async with self._desk.changing:
-                source = self._desk.mirror.slot(from_slot)
-                target = self._writable(to_slot)
-                if source.uid == target.uid:
-                    raise InputValidation(f'Slot "{from_slot}" can\'t be bridged to itself.')
-                kept.enter_context(self._desk.doing(target, "a bridge"))
-            return await self._desk.bridges.carry(
-                source,
-                target,
-                keys=keys,
-                writer=await self._desk.model_of(source) if include_summary else None,
-            )
+        return await self._compactions.bridge(
+            from_slot, to_slot, keys=keys, include_summary=include_summary
+        )
 
     # Compaction, model, end
 
-    @hops
+    @on_session_loop
     async def compact(
         self,
         slot: str | None = None,
@@ -328,76 +265,53 @@ class Session(SessionView):
         instructions: str | None = None,
         dry_run: bool = False,
     ) -> CompactionOutcome:
-        """Put a summary in place of a slot's older turns; the raw log stays as it is (C14).
+        """Put a summary in place of a slot's older turns; the raw log stays as it is.
 
         `instructions`: what the summary should keep. `dry_run`: only tell what would be done.
         Raises `NothingToCompact`, `CompactError` (the summary failed or was refused),
         `FixedContextExceedsBudget`, `CompactionStale`, `PluginAborted`, `TurnBusy`,
         `SlotReadonly`.
         """
-        with ExitStack() as kept:
-            async with self._desk.changing:
-                found = self._writable(slot)
-                kept.enter_context(self._desk.doing(found, "a compaction"))
-            _, model = await self._desk.model_of(found)
-            compactor = self._desk.compactor(model, self._desk.hooks(found.slot_id))
-            if dry_run:
-                return compactor.foresee(found)
-            return await compactor.compact(
-                found,
-                summariser=await self._desk.summariser(found),
-                reason="manual",
-                instructions=instructions,
-            )
+        return await self._compactions.compact(slot, instructions=instructions, dry_run=dry_run)
 
-    @hops
-    @one_by_one
+    @on_session_loop
     async def undo_compaction(self, slot: str | None = None) -> str | None:
         """Go back to the checkpoint before the active one (None: to the raw history).
 
         A new generation; nothing is deleted, and the automatic trigger is held until the slot's
-        next turn fits or overflows (D 37). Gives the checkpoint that is active now. Raises
+        next turn fits or overflows. Returns the checkpoint that is active now. Raises
         `NothingToCompact` where there is none to undo, `TurnBusy`, `SlotReadonly`.
         """
-        found = self._writable(slot)
-        checkpoint = self._desk.mirror.checkpoint_of(found)
-        if checkpoint is None:
-            raise NothingToCompact(found.slot_id, "no compaction is active that could be undone")
-        await self._desk.commit(self._desk.slot_changes.undo_checkpoint(found, checkpoint))
-        return checkpoint.parent_checkpoint_id
+        return await self._compactions.undo(slot)
 
-    @hops
+    @on_session_loop
     async def set_model(self, spec: str) -> None:
-        """Choose the session's model; slots with their own keep it (D 27)."""
-        self._desk.check_open()
-        self._desk.models.check(spec)
-        value = {"model_id": spec, "system_prompt_override": self._desk.prompt_override}
-        await self._desk.recorder.append(
-            [Metadata(key="session_config", value=value)], slot_uid=None
-        )
+        """Choose the session's model; slots with their own keep it."""
+        self._open_session.lifetime.check_open()
+        await self._open_session.models.choose(spec)
 
-    @hops
+    @on_session_loop
     async def set_title(self, title: str) -> None:
-        """Give the session a title. Raises `InputValidation` on a blank one."""
-        await self._desk.commit(Change(title=checked_title(title)))
+        """Change the session's title. Raises `InputValidation` on a blank one."""
+        await self._open_session.commit(Change(title=checked_title(title)))
 
-    @hops
+    @on_session_loop
     async def describe_model(self, slot: str | None = None) -> ModelInfo:
         """Ask the server about a slot's model, once; what it doesn't tell is None."""
-        _, info = await self._desk.model_of(self._desk.mirror.slot(slot))
+        _, info = await self._open_session.models.find(self._loaded.slot(slot))
         return info
 
-    @hops
+    @on_session_loop
     async def close(self, *, force: bool = False, ends_agent: bool = False) -> None:
         """Stop what runs, record it, give the session back. Closing twice does nothing.
 
         Raises `PluginAborted` where a plugin keeps it open; it may be closed later. With `force`
-        no plugin can (decision 14). `ends_agent`: it is the agent that is shut down, and the handle
+        no plugin can. `ends_agent`: it is the agent that is shut down, and the handle
         answers so afterwards (by force a notebook ends one to begin another). Raises
         `InputValidation` where a hook of its own calls this.
         """
-        await self._desk.close(force=force)
-        self._desk.agent_has_ended = ends_agent
+        await self._end.close(force=force)
+        self._open_session.lifetime.agent_has_ended = ends_agent
 
     async def __aenter__(self) -> Self:
         return self
@@ -409,8 +323,3 @@ class Session(SessionView):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def _writable(self, slot_id: str | None) -> Slot:
-        slot = self._desk.idle_slot(slot_id)
-        self._desk.check_writable(slot.uid)
-        return slot

@@ -25,7 +25,6 @@ HTTP client.
 """
 
 from agent_magics.settings.choice import (
-    DEFAULT_ANTHROPIC_MODEL,
     EMBEDDED_SPEC,
     NO_MODEL,
     Choice,
@@ -49,7 +48,6 @@ from agent_magics.settings.values import AUTO, OFF, Environ, Settings, default_s
 
 __all__ = [
     "AUTO",
-    "DEFAULT_ANTHROPIC_MODEL",
     "EMBEDDED_SPEC",
     "LOCAL_IDS",
     "NO_MODEL",

@@ -8,25 +8,22 @@ from typing import Literal
 from agent_magics.core import redact
 from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
-from agent_magics.providers.presets import Preset
+from agent_magics.providers.presets import EMBEDDED, Preset, find_preset
 from agent_magics.settings.servers import (
-    ANTHROPIC,
-    ANTHROPIC_VARIABLES,
     HOSTED,
     LOCAL,
     PROBE_S,
     PROVIDER_IDS,
-    address_of,
     embedded_is_ready,
     has_runtime,
     is_found,
+    is_own_address,
     provider_of,
     reach,
 )
 from agent_magics.settings.values import Environ, said_in
 
-DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-5-5"
-EMBEDDED_SPEC = "embedded:smollm2-135m"
+EMBEDDED_SPEC = f"{EMBEDDED}:smollm2-135m"
 NO_MODEL = "none:found"  # what a session is built on where there is no model
 REMEDIES = (
     'set OPENAI_API_KEY or ANTHROPIC_API_KEY, start Ollama, or run "%agent model pull" for the'
@@ -47,19 +44,19 @@ class Choice(Value):
 
 
 def expected_model(environ: Environ, name: str | None = None) -> str | None:
-    """Tell the model that will answer, as far as that is known without asking anyone.
+    """Return the model that will answer, as far as that is known without asking anyone.
 
-    For the load line (decision 59). None: it is found at first use.
+    For the load line: loading asks nobody (docs/decisions.md#59). None: it is found at first use.
     """
     named = name or said_in(environ, "AGENT_MAGICS_MODEL")
     if named:
         spec = _complete(named, environ)
         return spec if ":" in spec else None
-    for provider in _keyed(environ):
-        spec = _complete(provider, environ)
+    for known in _keyed(environ):
+        spec = _complete(known.provider, environ)
         if ":" in spec:
             return spec
-        if provider != "azure":  # another server is asked for its own
+        if known.has_list:  # it is asked for its models, and the first of them answers
             return None
     return None
 
@@ -88,8 +85,8 @@ async def resolve_model(name: str | None, *, environ: Environ, probe: bool = Tru
     named = name or said_in(environ, "AGENT_MAGICS_MODEL")
     if named:
         return await _named(named, environ)
-    for provider in _keyed(environ):
-        spec = await _whole(provider, environ)
+    for known in _keyed(environ):
+        spec = await _model_of(known, environ)
         if spec:
             return Choice(spec=spec, why="key")
     if probe:
@@ -107,7 +104,7 @@ def check_named(name: str, environ: Environ) -> None:
     provider, _, model = _complete(name, environ).partition(":")
     if provider not in PROVIDER_IDS and provider not in _added_providers():
         raise ModelNotSupported(name, (*PROVIDER_IDS, *_added_providers()))
-    if provider == "embedded" and f"{provider}:{model}" != EMBEDDED_SPEC:
+    if provider == EMBEDDED and f"{provider}:{model}" != EMBEDDED_SPEC:
         raise ModelError(
             f'There is no embedded model "{redact.shown_address(model)}"; the one there is:'
             f" {EMBEDDED_SPEC}."
@@ -120,62 +117,53 @@ async def _named(name: str, environ: Environ) -> Choice:
     if model:
         spec = f"{provider}:{model}"
         return Choice(spec=spec, why="named", is_demo=spec == EMBEDDED_SPEC)
-    found = await _first_of(provider, environ)
+    known = find_preset(provider)
+    found = await _first_listed(known, environ) if known else None
     if found is None:
         raise NoModel(f"{provider} tells no models; write {provider}:name, or {REMEDIES}")
     return Choice(spec=found, why="named")
 
 
 def _added_providers() -> tuple[str, ...]:
-    from agent_magics.session.extensions import (  # noqa: PLC0415 - it reads what is installed
+    from agent_magics.session.extensions.packages import (  # noqa: PLC0415 - it reads what is installed
         extension_names,
     )
 
     return extension_names("providers")
 
 
-def _keyed(environ: Environ) -> list[str]:
-    """Name the providers whose key or address stands in the environment, in their order."""
-    found = [each.provider for each in HOSTED if is_found(each, environ)]
-    if any(said_in(environ, name) for name in ANTHROPIC_VARIABLES):
-        found.insert(1 if found[:1] == ["openai"] else 0, ANTHROPIC)
-    return found
+def _keyed(environ: Environ) -> list[Preset]:
+    """List the providers whose key or address stands in the environment, in their order."""
+    return [each for each in HOSTED if is_found(each, environ)]
 
 
 def _complete(name: str, environ: Environ) -> str:
     """Fill in what a provider's bare id means, as far as nobody has to be asked."""
     bare = name.strip().rstrip(":")
-    if bare == "embedded":
+    if bare == EMBEDDED:
         return EMBEDDED_SPEC
-    if bare == ANTHROPIC:
-        chosen = said_in(environ, "AGENT_MAGICS_ANTHROPIC_MODEL")
-        return f"{ANTHROPIC}:{chosen or DEFAULT_ANTHROPIC_MODEL}"
-    known = next((each for each in HOSTED if each.provider == bare), None)
-    if known is None:
+    known = find_preset(bare)
+    if known is None or not known.costs:
         return name.strip()
     model = said_in(environ, known.model_variable) or _default_model(known, environ)
     return f"{bare}:{model}" if model else bare
 
 
 def _default_model(known: Preset, environ: Environ) -> str:
-    """Name what a key alone means; nothing where another server stands in the provider's place."""
-    place = address_of(known, environ)
-    is_theirs = place is None or place.rstrip("/") == known.base_url
-    return known.default_model if is_theirs else ""
+    """Return what a key alone means; "" where a server that has other models may answer."""
+    holds = known.is_default_elsewhere or is_own_address(known, environ)
+    return known.default_model if holds else ""
 
 
-async def _whole(provider: str, environ: Environ) -> str | None:
-    spec = _complete(provider, environ)
+async def _model_of(known: Preset, environ: Environ) -> str | None:
+    """Return what a provider alone means, its list asked if need be; None where nobody says."""
+    spec = _complete(known.provider, environ)
     if ":" in spec:
         return spec
-    found = await _first_of(provider, environ)
-    known = next(each for each in HOSTED if each.provider == provider)
-    return found or (f"{provider}:{known.default_model}" if known.default_model else None)
+    found = await _first_listed(known, environ)
+    return found or (f"{known.provider}:{known.default_model}" if known.default_model else None)
 
 
-async def _first_of(provider_id: str, environ: Environ) -> str | None:
-    for known in (*HOSTED, *LOCAL):
-        if known.provider == provider_id:
-            models = (await reach(provider_of(known, environ), within_s=2 * PROBE_S)).models
-            return models[0].spec if models else None
-    return None
+async def _first_listed(known: Preset, environ: Environ) -> str | None:
+    models = (await reach(provider_of(known, environ), within_s=2 * PROBE_S)).models
+    return models[0].spec if models else None

@@ -19,16 +19,16 @@ class Keys:
         self._environ = environ
 
     def find(self, name: str) -> str | None:
-        """Look a key up by the name of its variable; None where there is none."""
+        """Return a key by the name of its variable; None where there is none."""
         found = self._environ.get(name, "").strip()
         return found or _from_keyring(name)
 
     def first(self, names: Sequence[str]) -> str | None:
-        """Look up the first key that one of these variables has."""
+        """Return the first key that one of these variables has; None where none has."""
         return next((key for name in names if (key := self.find(name))), None)
 
     def of_host(self, host: str) -> tuple[Callable[[], str | None], str]:
-        """Give what looks up the key of a host, and the name of its variable."""
+        """Return what looks up the key of a host, and the name of its variable."""
         name = key_variable(host)
         return lambda: self.find(name), name
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from agent_magics.core.redact import shown_address
-from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.presets import Preset, find_preset
 from agent_magics.settings.choice import EMBEDDED_SPEC
 from agent_magics.settings.keys import Keys
 from agent_magics.settings.servers import (
-    ANTHROPIC,
-    ANTHROPIC_VARIABLES,
     address_of,
     embedded_is_ready,
     has_runtime,
+    is_own_address,
     provider_of,
     reach,
 )
-from agent_magics.settings.values import Environ, said_in
+from agent_magics.settings.values import Environ
 
-ANTHROPIC_HOST = "api.anthropic.com"
 OTHERS = "%agent model shows which others answer."
 NO_WEIGHTS = 'The demo model is not on this machine: run "%agent model pull" (93 MB).'
 NO_RUNTIME = (
@@ -37,17 +35,15 @@ def missing_key(spec: str, environ: Environ) -> str | None:
     provider, _, name = spec.partition(":")
     if "@http" in name:
         return None
-    if provider == ANTHROPIC:
-        return _missing_of_anthropic(environ)
-    known = _preset(provider)
+    known = find_preset(provider)
     if known is None or not known.needs_key:
         return None
-    place = address_of(known, environ)
-    if place is None and not known.base_url:
+    if not known.base_url and address_of(known, environ) is None:
         return _no_address(known)
-    is_theirs = place is None or not known.base_url or place.rstrip("/") == known.base_url
-    has_key = not is_theirs or Keys(environ).first(known.keys) is not None
-    return None if has_key else _no_key(provider, known.keys[0])
+    needs_key = not known.base_url or is_own_address(known, environ)
+    if not needs_key or Keys(environ).first(known.keys) is not None:
+        return None
+    return _no_key(provider, known.keys[0])
 
 
 async def missing_for(spec: str, environ: Environ) -> str | None:
@@ -58,25 +54,13 @@ async def missing_for(spec: str, environ: Environ) -> str | None:
     provider, _, name = spec.partition(":")
     if spec == EMBEDDED_SPEC and not embedded_is_ready():
         return NO_WEIGHTS if has_runtime() else NO_RUNTIME
-    known = _preset(provider)
+    known = find_preset(provider)
     if known is None or known.needs_key or "@http" in name or name.lower().endswith(".gguf"):
         return missing_key(spec, environ)
     if (await reach(provider_of(known, environ))).is_ready:
         return None
     place = urlsplit(address_of(known, environ) or known.base_url).netloc.rpartition("@")[2]
     return f"Nothing answers at {shown_address(place)}: start {provider}. {OTHERS}"
-
-
-def _missing_of_anthropic(environ: Environ) -> str | None:
-    place = said_in(environ, "ANTHROPIC_BASE_URL")
-    if place is not None and urlsplit(place).hostname != ANTHROPIC_HOST:
-        return None
-    variable = ANTHROPIC_VARIABLES[0]
-    return None if Keys(environ).find(variable) else _no_key(ANTHROPIC, variable)
-
-
-def _preset(provider: str) -> Preset | None:
-    return next((each for each in PRESETS if each.provider == provider), None)
 
 
 def _no_key(provider: str, variable: str) -> str:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_magics.core.chat import ModelInfo
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
-from agent_magics.providers.presets import PRESETS, Preset, changed_quirks
+from agent_magics.providers.presets import EMBEDDED, PRESETS, Preset, Quirks, changed_quirks
 from agent_magics.settings.keys import Keys
 from agent_magics.settings.values import Environ, Settings, said_in
 
 if TYPE_CHECKING:  # it loads httpx
-    from agent_magics.providers.wire import Timeouts
+    from agent_magics.providers.http.clients import Timeouts
 
-ANTHROPIC = "anthropic"
-ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 HOSTED = tuple(each for each in PRESETS if each.costs)
 LOCAL = tuple(each for each in PRESETS if not each.costs)
 LOCAL_IDS = tuple(each.provider for each in LOCAL)
 PROVIDER_IDS = (
-    HOSTED[0].provider,
-    ANTHROPIC,
-    *(each.provider for each in HOSTED[1:]),
+    *(each.provider for each in HOSTED),
     *LOCAL_IDS,
-    "embedded",
+    EMBEDDED,
     "scripted",
 )
 PROBE_S = 2.0
@@ -54,46 +49,53 @@ def providers_for(environ: Environ) -> tuple[Provider, ...]:
     same; `anthropic:NAME`, and `anthropic:NAME@http://host` likewise; `llamacpp:/path/model.gguf`
     for a file, `embedded:smollm2-135m`, `scripted:path.yaml`.
     """
-    from agent_magics.providers.embedded import EmbeddedProvider  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.embedded.provider import (  # noqa: PLC0415 - loads httpx
+        EmbeddedProvider,
+    )
     from agent_magics.providers.scripted import ScriptedProvider  # noqa: PLC0415 - as above
 
     served = (provider_of(each, environ) for each in PRESETS)
-    return (*served, _anthropic(environ), EmbeddedProvider(None), ScriptedProvider())
+    return (*served, EmbeddedProvider(None), ScriptedProvider())
 
 
 def provider_of(known: Preset, environ: Environ) -> Provider:
     """Make the provider of a preset with its address, key and quirks in this environment."""
-    from agent_magics.providers.servers import server  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers import adapters  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.http.connection import Connection  # noqa: PLC0415 - as above
 
     keys = Keys(environ)
-    quirks = said_in(environ, known.quirks_variable)
-    return server(
-        known,
+    connection = Connection(
         base_url=address_of(known, environ),
         api_key=lambda: keys.first(known.keys),
         key_name=next((name for name in known.keys if said_in(environ, name)), None),
         key_for=keys.of_host,
         timeouts=_timeouts(environ),
-        quirks=changed_quirks(known.quirks, quirks, known.quirks_variable) if quirks else None,
     )
+    return adapters.provider_of(known, connection, quirks=_quirks(known, environ))
 
 
 def address_of(known: Preset, environ: Environ) -> str | None:
-    """Read where the environment says that a provider is; None where it doesn't."""
+    """Return where the environment says that a provider is; None where it doesn't."""
     told = next((text for name in known.urls if (text := said_in(environ, name))), None)
     if told is None:
         return None
-    match known.provider:
+    match known.urls_as:
         case "ollama":
             return _ollama_url(told)
         case "azure":
             return _azure_url(told, said_in(environ, "OPENAI_API_VERSION"))
-        case _:
+        case "address":
             return told
 
 
+def is_own_address(known: Preset, environ: Environ) -> bool:
+    """Whether a provider is asked itself, and no other server in its place."""
+    place = address_of(known, environ)
+    return place is None or known.is_own(place)
+
+
 def is_found(known: Preset, environ: Environ) -> bool:
-    """Tell whether a key or an address of a provider stands in the environment."""
+    """Whether a key or an address of a provider stands in the environment."""
     return any(said_in(environ, name) for name in (*known.keys, *known.urls))
 
 
@@ -105,7 +107,6 @@ async def reachable(environ: Environ) -> tuple[Reachable, ...]:
     asked = [each for each in PRESETS if not each.needs_key]
     local = await asyncio.gather(*(reach(provider_of(each, environ)) for each in asked))
     hosted = [_hosted_line(each, environ) for each in PRESETS if each.needs_key]
-    hosted.insert(1, _anthropic_line(environ))
     return (_embedded_line(), *local, *hosted)
 
 
@@ -130,32 +131,28 @@ async def reach(provider: Provider, within_s: float = PROBE_S) -> Reachable:
 
 
 def embedded_is_ready() -> bool:
-    """Tell whether the embedded model's weights and runtime are on this machine."""
-    from agent_magics.providers.weights import find_weights  # noqa: PLC0415 - not at load
+    """Whether the embedded model's weights and runtime are on this machine."""
+    from agent_magics.providers.embedded.weights import find_weights  # noqa: PLC0415 - not at load
 
     return has_runtime() and find_weights() is not None
 
 
 def has_runtime() -> bool:
-    """Tell whether the runtime of the embedded model is installed."""
-    return importlib.util.find_spec("xllamacpp") is not None
+    """Whether the runtime of the embedded model is installed."""
+    from agent_magics.providers.embedded import weights  # noqa: PLC0415 - not at load
+
+    return weights.has_runtime()
 
 
 def _hosted_line(known: Preset, environ: Environ) -> Reachable:
     lacks_address = not known.base_url and address_of(known, environ) is None
     missing = known.urls[0] if lacks_address else known.keys[0]
-    return _key_line(known.provider, missing, has_key=is_found(known, environ))
-
-
-def _anthropic_line(environ: Environ) -> Reachable:
-    has_key = any(said_in(environ, name) for name in ANTHROPIC_VARIABLES)
-    return _key_line(ANTHROPIC, ANTHROPIC_VARIABLES[0], has_key=has_key)
-
-
-def _key_line(provider: str, missing: str, *, has_key: bool) -> Reachable:
-    note = "key found" if has_key else f"no key: set {missing}"
+    has_key = is_found(known, environ)
     return Reachable(
-        provider=provider, is_ready=has_key, note=note, missing="" if has_key else missing
+        provider=known.provider,
+        is_ready=has_key,
+        note="key found" if has_key else f"no key: set {missing}",
+        missing="" if has_key else missing,
     )
 
 
@@ -166,23 +163,19 @@ def _embedded_line() -> Reachable:
         note = 'not here: run "%agent model pull" (93 MB)'
     else:
         note = 'not installed: pip install "agent-magics[local]"'
-    return Reachable(provider="embedded", is_ready=embedded_is_ready(), note=note)
+    return Reachable(provider=EMBEDDED, is_ready=embedded_is_ready(), note=note)
 
 
-def _anthropic(environ: Environ) -> Provider:
-    from agent_magics.providers.anthropic import anthropic  # noqa: PLC0415 - loads httpx
-
-    keys = Keys(environ)
-    return anthropic(
-        lambda: keys.find("ANTHROPIC_API_KEY"),
-        base_url=said_in(environ, "ANTHROPIC_BASE_URL"),
-        key_for=keys.of_host,
-        timeouts=_timeouts(environ),
-    )
+def _quirks(known: Preset, environ: Environ) -> Quirks | None:
+    """Return the preset's quirks as its variable changes them; None where it says nothing."""
+    said = said_in(environ, known.quirks_variable)
+    if known.quirks is None or said is None:
+        return None
+    return changed_quirks(known.quirks, said, known.quirks_variable)
 
 
 def _timeouts(environ: Environ) -> Timeouts:
-    from agent_magics.providers.wire import Timeouts  # noqa: PLC0415 - loads httpx
+    from agent_magics.providers.http.clients import Timeouts  # noqa: PLC0415 - loads httpx
 
     settings = Settings.read(environ)
     return Timeouts(

@@ -1,4 +1,4 @@
-"""Contract suites for what may be plugged in: run them with pytest over your own (E23).
+"""Contract suites for what may be plugged in: run them with pytest over your own.
 
     class TestMyStore(SessionStorageContract):
         def make_store(self) -> SessionStorage:

@@ -1,4 +1,4 @@
-"""What every memory storage must do (seed 001 § 5.4)."""
+"""What every memory storage must do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def memory(
 
 
 def ids(found: Sequence[Memory]) -> list[str]:
-    """Give the ids of memories, in their order."""
+    """Return the ids of memories, in their order."""
     return [each.memory_id for each in found]
 
 

@@ -217,7 +217,7 @@ class SessionStorageContract(StoreContract[SessionStorage]):
         self.run(scenario)
 
     def test_stale_generation_changes_nothing(self) -> None:
-        """A compare-and-swap that loses writes no event, no slot, no checkpoint (C13)."""
+        """A compare-and-swap that loses writes no event, no slot, no checkpoint."""
 
         async def scenario(store: SessionStorage) -> None:
             lease = await store.acquire("s", owner(), create=True)
@@ -306,7 +306,7 @@ class SessionStorageContract(StoreContract[SessionStorage]):
     # Many sessions
 
     def test_sessions_do_not_mix(self) -> None:
-        """The same slot uids, turns and seqs in two sessions are different things (S14)."""
+        """The same slot uids, turns and seqs in two sessions are different things."""
 
         async def scenario(store: SessionStorage) -> None:
             texts = {"a": "from a", "b": "from b"}

@@ -1,4 +1,4 @@
-"""Tools that list, read, search and write files under one folder (N8), in text and in bounds.
+"""Tools that list, read, search and write files under one folder, in text and in bounds.
 
 Every answer says what was left out, and what can't be done is one sentence.
 """
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.text import clean_text
-from agent_magics.tools.folder import Entry, Folder, Place
+from agent_magics.tools.folder import Entry, Folder, FolderPath
 from agent_magics.tools.reading import NOTEBOOK, decoded, encoding_of, told_file
 from agent_magics.tools.schema import FunctionTool, tool
 
@@ -82,7 +82,7 @@ def file_tools(rules: FileRules) -> tuple[FunctionTool[..., Any], ...]:
 
 
 class _Writing:
-    """Writes files, but not over what a person didn't see when it was asked (N8)."""
+    """Writes files, but not over what a person didn't see when it was asked."""
 
     def __init__(self, folder: Callable[[], Folder]) -> None:
         self._folder = folder
@@ -97,6 +97,8 @@ class _Writing:
             before = _text_before(folder, place)
         except (InputValidation, OSError) as error:
             return f"{path}\n{content}\n[it will fail: {_sentence(error)}]"
+        # What the person saw when it was asked; an edit made while the question stood open must not
+        # be lost.
         self._seen[place.shown] = before
         return _change(place.shown, before, content)
 
@@ -110,6 +112,7 @@ class _Writing:
                 f'"{place.shown}" was changed after the question was asked; nothing was written.'
                 " Read it again."
             )
+        # Half of a surrogate pair can't be written as UTF-8.
         data = clean_text(content).encode()
         folder.write(place, data)
         told = f"wrote {place.shown}: {len(content.splitlines()):,} lines, {len(data):,} bytes"
@@ -242,7 +245,7 @@ def _readable(rules: FileRules) -> Folder:
     return rules.folder()
 
 
-def _writable(folder: Folder, path: str, content: str) -> Place:
+def _writable(folder: Folder, path: str, content: str) -> FolderPath:
     place = folder.place(path)
     if place.name.casefold().rstrip(". ").endswith(NOTEBOOK):
         raise InputValidation(
@@ -255,8 +258,8 @@ def _writable(folder: Folder, path: str, content: str) -> Place:
     return place
 
 
-def _text_before(folder: Folder, place: Place) -> str | None:
-    """Give what a file holds that will be replaced; None where there is none yet."""
+def _text_before(folder: Folder, place: FolderPath) -> str | None:
+    """Return what a file holds that will be replaced; None where there is none yet."""
     try:
         with folder.reading(place) as stream:
             return stream.read(MAX_WRITTEN_CHARACTERS).decode(errors="replace")

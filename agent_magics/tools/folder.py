@@ -34,7 +34,7 @@ _KEPT_SHUT = (
 )
 
 
-class Place(Value):
+class FolderPath(Value):
     """A path that may be used: `parts` below the real folder `base`, and how it is called."""
 
     base: str
@@ -49,7 +49,7 @@ class Place(Value):
 class Entry(Value):
     """What a folder holds. `size` in bytes; None for folders and links."""
 
-    place: Place
+    place: FolderPath
     is_folder: bool
     size: int | None
 
@@ -62,13 +62,14 @@ class Folder:
         extra = (Path(self._root, Path(each).expanduser()) for each in allowed)
         self._bases = (self._root, *(os.path.realpath(each) for each in extra))
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> FolderPath:
         """Find a path, given from the root; it needn't exist.
 
         Raises `InputValidation` where it leads out of the allowed folders, or to what is hidden or
         called like a secret.
         """
         try:
+            # Resolved before it is judged: `..` and links are followed to where they really lead.
             real = Path(os.path.realpath(Path(self._root, path or ".")))
         except (OSError, ValueError) as error:
             raise InputValidation(f"{_quoted(path)} is no path.") from error
@@ -79,37 +80,42 @@ class Folder:
                 ' (AgentMagics.files = ["folder"]).'
             )
         parts = real.relative_to(base).parts
+        # Every part: a plain name inside `.ssh` is no less a secret.
         shut = next(filter(is_kept_shut, parts), None)
         if shut is not None:
             raise InputValidation(
                 f"{_quoted(path)} is kept shut: hidden files and files called like secrets"
                 f" ({_quoted(shut)}) are neither read nor written."
             )
-        return Place(base=base, parts=parts, shown=self._shown(str(real)))
+        return FolderPath(base=base, parts=parts, shown=self._shown(str(real)))
 
     @contextmanager
-    def reading(self, place: Place) -> Iterator[BinaryIO]:
+    def reading(self, place: FolderPath) -> Iterator[BinaryIO]:
         """Open a regular file for reading. Raises `OSError`, `InputValidation`."""
+        # Opened step by step from the folder, following no link: somebody may put one there after
+        # the path was checked.
         with self._inside(place.base, place.parts[:-1]) as folder:
             handle = _opened(folder, place, _FILE)
+            # Asked of the opened file, not of the path: reading a pipe would hang, and a path can
+            # change in between.
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 os.close(handle)
                 raise InputValidation(f"{_quoted(place.shown)} is no file.")
             with os.fdopen(handle, "rb") as stream:
                 yield stream
 
-    def entries(self, place: Place) -> list[Entry]:
+    def entries(self, place: FolderPath) -> list[Entry]:
         """List a folder, by name, without what is kept shut. Raises `OSError`."""
         with self._inside(place.base, place.parts) as folder, os.scandir(folder) as found:
             seen = [self._entry(place, each) for each in found if not is_kept_shut(each.name)]
         return sorted(seen, key=lambda entry: entry.place.name)
 
-    def walk(self, place: Place, glob: str) -> Iterator[Entry]:
-        """Give what lies below a folder and fits a glob (`**` is any depth); links stay shut."""
+    def walk(self, place: FolderPath, glob: str) -> Iterator[Entry]:
+        """Yield what lies below a folder and fits a glob (`**` is any depth); links stay shut."""
         wanted = PurePath(glob).parts
         yield from self._walk(place, wanted, len(place.parts))
 
-    def write(self, place: Place, data: bytes) -> None:
+    def write(self, place: FolderPath, data: bytes) -> None:
         """Write a file whole or not at all; folders on the way are made. Raises `OSError`."""
         with self._inside(place.base, place.parts[:-1], makes=True) as folder:
             mode = _mode_of(folder, place)
@@ -121,6 +127,7 @@ class Folder:
                         os.fchmod(handle, mode)
                     stream.write(data)
                     stream.flush()
+                    # Before the rename, or a power cut leaves the new name with nothing in it.
                     os.fsync(handle)
                 _replace(folder, temporary, place.name)
             except BaseException:
@@ -128,7 +135,7 @@ class Folder:
                     _remove(folder, temporary)
                 raise
 
-    def _walk(self, place: Place, wanted: tuple[str, ...], depth: int) -> Iterator[Entry]:
+    def _walk(self, place: FolderPath, wanted: tuple[str, ...], depth: int) -> Iterator[Entry]:
         for entry in self.entries(place):
             below = entry.place.parts[depth:]
             if fits(below, wanted):
@@ -138,14 +145,16 @@ class Folder:
                 with suppress(OSError):  # gone meanwhile, or not ours to read
                     yield from self._walk(entry.place, wanted, depth)
 
-    def _entry(self, place: Place, found: os.DirEntry[str]) -> Entry:
+    def _entry(self, place: FolderPath, found: os.DirEntry[str]) -> Entry:
         is_link = found.is_symlink()
         is_folder = found.is_dir(follow_symlinks=False)
         size = None if is_link or is_folder else found.stat(follow_symlinks=False).st_size
         parts = (*place.parts, found.name)
         shown = self._shown(str(Path(place.base, *parts)))
         return Entry(
-            place=Place(base=place.base, parts=parts, shown=shown), is_folder=is_folder, size=size
+            place=FolderPath(base=place.base, parts=parts, shown=shown),
+            is_folder=is_folder,
+            size=size,
         )
 
     def _shown(self, real: str) -> str:
@@ -174,16 +183,18 @@ class Folder:
 
 
 def is_kept_shut(name: str) -> bool:
-    """Tell whether a file or folder is hidden, or called like one that holds keys."""
+    """Return whether a file or folder is hidden, or called like one that holds keys."""
+    # Windows and macOS take `ID_RSA` and `id_rsa.` for the same file.
     plain = name.casefold().rstrip(". ")
     return name.startswith(".") or any(fnmatch.fnmatchcase(plain, each) for each in _KEPT_SHUT)
 
 
 def fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Tell whether a path fits a glob; `**` is any number of folders, none too.
+    """Return whether a path fits a glob; `**` is any number of folders, none too.
 
     All ways to read the glob go along at once, so that no glob takes long.
     """
+    # A set of places instead of backtracking: `**/**/**` over a deep path would take for ever.
     at = _reached({0}, wanted)
     for part in parts:
         stay = {index for index in at if index < len(wanted) and wanted[index] == "**"}
@@ -200,7 +211,7 @@ def _reached(at: set[int], wanted: Sequence[str]) -> set[int]:
     return at
 
 
-def _opened(folder: int | str, place: Place, flags: int, *, name: str | None = None) -> int:
+def _opened(folder: int | str, place: FolderPath, flags: int, *, name: str | None = None) -> int:
     wanted = name or place.name
     if isinstance(folder, int):
         return os.open(wanted, flags, 0o666, dir_fd=folder)
@@ -221,8 +232,8 @@ def _checked_folder(base: str, parts: tuple[str, ...], *, makes: bool) -> str:
     return str(path)
 
 
-def _mode_of(folder: int | str, place: Place) -> int | None:
-    """Give the mode of the file that will be replaced; None where there is none yet."""
+def _mode_of(folder: int | str, place: FolderPath) -> int | None:
+    """Return the mode of the file that will be replaced; None where there is none yet."""
     try:
         if isinstance(folder, int):
             found = os.stat(place.name, dir_fd=folder, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""What a tool gave, as the ledger will hold it: of the declared types, and within limits (E10)."""
+"""What a tool gave, as the ledger will hold it: of the declared types, and within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_JSON = (TypeError, ValueError, msgspec.MsgspecError, OverflowError, Recursi
 
 
 def limited(output: ToolOutput, config: AgentConfig) -> ToolOutput:
-    """Cut an output to `tool_output_max_bytes`, metadata included (seed 001 § 6.4, A5).
+    """Cut an output to `tool_output_max_bytes`, metadata included.
 
     Metadata over its own limit, or that no JSON can hold, is replaced by
     `{"_truncated": true, "_original_bytes": N}` (N None where it has no size); content gets a mark.
@@ -32,15 +32,18 @@ def _cut_to(content: str, room_bytes: int) -> str:
     encoded = short.encode(errors="replace")
     if len(short) == len(content) and len(encoded) <= room_bytes:
         return content
+    # Bytes, not characters: the limit is what the ledger and the request carry, and an emoji has
+    # four.
     kept = encoded[: max(0, room_bytes - len(CUT))]
     return kept.decode(errors="ignore") + CUT
 
 
 def _metadata(metadata: object, limit_bytes: int) -> tuple[dict[str, object], int]:
-    """Give metadata that can be stored, and its size in bytes as JSON."""
+    """Return metadata that can be stored, and its size in bytes as JSON."""
     if not metadata and isinstance(metadata, dict):
         return {}, 2
     size = _size(metadata)
+    # Measured first, so that 100 MB of metadata aren't copied to be thrown away.
     if size is not None and size <= limit_bytes:
         read = _read_again(metadata)
         if read is not None and read[1] <= limit_bytes:

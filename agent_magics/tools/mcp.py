@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_magics.core.messages import ToolOutput, Value
 from agent_magics.core.ports import OnMain, ToolInput
 from agent_magics.tools.mcp_config import McpConfig, ServerConfig
-from agent_magics.tools.mcp_server import McpServer, Status
+from agent_magics.tools.mcp_server import McpServer, ServerStatus
 
 if TYPE_CHECKING:  # optional: the extra "mcp"
     import mcp_types
@@ -39,6 +39,7 @@ class McpTool:
         self.parameters: dict[str, Any] = {"type": "object", "properties": {}}
         self.parameters.update(listed.input_schema or {})
         hints = listed.annotations
+        # No hint is no promise: what isn't known to only look is asked about.
         self.is_mutating: bool = hints is None or hints.read_only_hint is not True
         self.source = f"mcp:{server.config.name}"
 
@@ -51,7 +52,7 @@ class ServerState(Value):
     """How a server that was needed is, for `%tools`."""
 
     name: str
-    status: Status
+    status: ServerStatus
     trouble: str = ""
 
 
@@ -76,8 +77,10 @@ class McpTools:
         self._is_closed = False
 
     def __call__(self) -> tuple[McpTool, ...]:
-        """Give the tools of the servers that answer now, by name."""
+        """Return the tools of the servers that answer now, by name."""
         tools: dict[str, McpTool] = {}
+        # By name, so that the tools of a request stand in the same order whichever server was ready
+        # first, and the prefix stays cached.
         for server in sorted(self._servers.values(), key=lambda each: each.config.name):
             if server.status == "ready":
                 for listed in server.listed:
@@ -91,6 +94,8 @@ class McpTools:
         `allowed` None: every tool; else the names that the slot allows. A server that is slow
         to start goes on starting; its tools come with a later turn.
         """
+        # Read anew before each turn: a person who edits the file expects it to hold for the next
+        # question.
         config = await asyncio.to_thread(self._read)
         lines = [*config.troubles]
         if config.held:
@@ -106,7 +111,7 @@ class McpTools:
         return tuple(fresh)
 
     def states(self) -> tuple[ServerState, ...]:
-        """Tell of each server that was needed how it is."""
+        """Return the state of each server that was needed."""
         servers = tuple(self._servers.values())
         return tuple(
             ServerState(name=each.config.name, status=each.status, trouble=each.trouble)
@@ -166,6 +171,7 @@ def tool_name(server: str, tool: str) -> str:
     and an approval of one never holds for another.
     """
     name = f"{_NOT_ALLOWED.sub('_', server)}__{_NOT_ALLOWED.sub('_', tool)}"
+    # `a__b` with tool `c` and `a` with tool `b__c` would be one name, and one approval for both.
     is_ambiguous = "__" in server or server.endswith("_")
     if name == f"{server}__{tool}" and len(name) <= MAX_NAME_CHARACTERS and not is_ambiguous:
         return name
@@ -175,9 +181,11 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def _may_use(config: ServerConfig, allowed: Sequence[str] | None) -> bool:
-    """Tell whether a slot's tools may be among a server's."""
+    """Return whether a slot's tools may be among a server's."""
     if allowed is None:
         return True
+    # Half of the length at most, as a long name ends with a digest; a server too many is started
+    # rather than one too few.
     prefix = f"{_NOT_ALLOWED.sub('_', config.name)}__"[: MAX_NAME_CHARACTERS // 2]
     return any(name.startswith(prefix) for name in allowed)
 

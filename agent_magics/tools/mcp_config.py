@@ -81,7 +81,7 @@ class McpFiles:
 
     @property
     def looks_in_folder(self) -> bool:
-        """Tell whether the folder's file counts, once it is trusted."""
+        """Return whether the folder's file counts, once it is trusted."""
         return self._setting == AUTO
 
     def read(self) -> McpConfig:
@@ -98,16 +98,19 @@ class McpFiles:
         found = self.folder_file()
         if found is None:
             return mine
+        # A file that came with a folder names programs to run: opening somebody's notebook must not
+        # be enough to start them.
         if not self._is_trusted(found):
             return msgspec.structs.replace(mine, held=_shown_entries(found), held_file=found.name)
         theirs = self._parsed(found)
+        # The nearer file wins, as in other programs that read these files.
         servers = {server.name: server for server in (*mine.servers, *theirs.servers)}
         return McpConfig(
             servers=tuple(servers.values()), troubles=(*mine.troubles, *theirs.troubles)
         )
 
     def folder_file(self) -> Path | None:
-        """Give the file that lies in the folder; None where there is none."""
+        """Return the file that lies in the folder; None where there is none."""
         paths = (self._folder / name for name in FOLDER_FILES)
         return next((path for path in paths if path.is_file()), None)
 
@@ -124,6 +127,7 @@ class McpFiles:
         if undo:
             kept.pop(str(found.resolve()), None)
         else:
+            # The word is for what the file says now: a pull that changes it needs another one.
             kept[str(found.resolve())] = _digest(found)
         try:
             self._trust_file.parent.mkdir(parents=True, exist_ok=True)
@@ -207,6 +211,7 @@ class _Filler:
     def _value(self, found: re.Match[str]) -> str:
         name, default = found.groups()
         value = self._environ.get(name)
+        # As a shell's `:-` does: empty counts as not set.
         if not value and default is not None:
             value = default
         if value is None:
@@ -217,14 +222,14 @@ class _Filler:
 
 
 def user_file() -> Path:
-    """Give the person's own file, in the user's config folder."""
+    """Return the person's own file, in the user's config folder."""
     import platformdirs  # noqa: PLC0415 - not loaded with the extension
 
     return Path(platformdirs.user_config_dir("agent-magics", appauthor=False)) / "mcp.json"
 
 
 def trust_file() -> Path:
-    """Give the file that keeps which folders' files are trusted."""
+    """Return the file that keeps which folders' files are trusted."""
     import platformdirs  # noqa: PLC0415 - not loaded with the extension
 
     return Path(platformdirs.user_data_dir("agent-magics", appauthor=False)) / "mcp-trusted.json"
@@ -246,6 +251,7 @@ def _entries(path: Path) -> tuple[tuple[str, Any], ...]:
 def _shown_entries(path: Path) -> dict[str, str]:
     """Write what each server of a file would run or reach, as it stands there."""
     try:
+        # Variables are shown by name and not filled in: the list may be printed and saved.
         return {name: redact(_shown(entry)) for name, entry in _entries(path)}
     except InputValidation:
         return {}

@@ -37,7 +37,7 @@ class Tail:
         self._thread.start()
 
     def told(self) -> bytes:
-        """Give what was kept; waits a moment for what is on its way."""
+        """Return what was kept; waits a moment for what is on its way."""
         self._thread.join(0.1)
         return self._kept
 
@@ -53,6 +53,7 @@ def main() -> int:
     if os.getpgrp() != os.getpid():
         os.setsid()  # what is ended below is our own group, never our owner's
     try:
+        # stdin and stdout are handed on as they are: what is spoken there passes by us.
         server = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: S603 - what the person's file names
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}".encode())
@@ -64,6 +65,7 @@ def main() -> int:
     _wait_for_an_end(server, owner)
     with suppress(subprocess.TimeoutExpired):
         server.wait(GRACE_S)
+    # The whole group: servers started through npx or uvx have children that do the work.
     os.killpg(0, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         server.wait(TERM_S)
@@ -79,6 +81,7 @@ def _wait_for_an_end(server: subprocess.Popen[bytes], owner: int) -> None:
     """Wait until the server has ended, its stdin has, or its owner is gone."""
     poller = select.poll()
     poller.register(0, 0)  # only its end is asked for: what comes is the server's
+    # By the parent's number: an orphan gets another parent, and no signal tells us so everywhere.
     while server.poll() is None and os.getppid() == owner:
         if poller.poll(CHECK_MS):
             return

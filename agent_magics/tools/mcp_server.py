@@ -32,14 +32,14 @@ if TYPE_CHECKING:  # optional: the extra "mcp"
 
 START_S = 60.0
 LIST_S = 5.0
-CLOSE_S = 1.8  # the guard ends a program within 1.4 s, and a kernel has 2 (decision 50)
+CLOSE_S = 1.8  # the guard ends a program within 1.4 s, and a kernel has 2
 HTTP_CONNECT_S = 5.0
 HTTP_READ_S = 300.0
 MAX_TOOL_PAGES = 20
 ENDED = "it has ended, and starts again with the next question"
 _GUARD = Path(__file__).with_name("mcp_guard.py")
 
-Status = Literal["starting", "ready", "ended", "failed"]
+ServerStatus = Literal["starting", "ready", "ended", "failed"]
 
 
 class McpServer:
@@ -53,7 +53,7 @@ class McpServer:
         self, config: ServerConfig, *, patience_s: float, start_s: float = START_S
     ) -> None:
         self.config = config
-        self.status: Status = "starting"
+        self.status: ServerStatus = "starting"
         self.trouble = ""
         self.listed: tuple[mcp_types.Tool, ...] = ()
         self._settled = asyncio.Event()
@@ -66,6 +66,8 @@ class McpServer:
 
     def start(self) -> None:
         """Start it in a task of its own, outside the cell that asked first."""
+        # Outside that cell's context, or what the server prints for the rest of its life would go
+        # to the cell that happened to start it.
         self._task = asyncio.get_running_loop().create_task(
             self._serve(), name=f"mcp {self.config.name}", context=contextvars.Context()
         )
@@ -73,6 +75,8 @@ class McpServer:
     async def waited_for(self) -> None:
         """Wait until it is ready or has failed, as long as turns wait for it."""
         with suppress(TimeoutError):
+            # One moment for all turns: a server that hangs costs its patience once, not once a
+            # turn.
             async with asyncio.timeout_at(self._waits_until_s):
                 await self._settled.wait()
 
@@ -238,6 +242,8 @@ async def _watched(
 ) -> AsyncIterator[TransportStreams]:
     """Pass a transport on, and tell when its server says no more."""
     async with transport as (read, write):
+        # The SDK tells nobody that a server went away; the next call would wait for its whole
+        # timeout.
         yield _Watched(read, on_end), write
 
 
@@ -278,7 +284,10 @@ class _Watched:
 
 @asynccontextmanager
 async def _http(url: str, headers: dict[str, str]) -> AsyncIterator[TransportStreams]:
-    """Speak streamable HTTP; loopback servers are reached without a proxy (decision 63)."""
+    """Speak streamable HTTP; loopback servers are reached without a proxy.
+
+    Why: docs/decisions.md#63.
+    """
     import httpx2  # noqa: PLC0415 - the SDK's own client
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - optional
 
@@ -296,6 +305,7 @@ async def _all_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
         return ()
     tools: list[mcp_types.Tool] = []
     cursor: str | None = None
+    # A broken server gives the same cursor for ever.
     for _ in range(MAX_TOOL_PAGES):
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
@@ -309,6 +319,8 @@ def _guarded(command: tuple[str, ...]) -> tuple[str, ...]:
     """Put the guard before a command, where there is one (not on Windows)."""
     if sys.platform == "win32" or not sys.executable:
         return command
+    # The interrupt button signals the whole process group, and a killed kernel says nothing: the
+    # guard keeps the program from both, and ends it when we are gone.
     return (sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), *command)
 
 

@@ -39,7 +39,7 @@ class Window(Value):
 
 
 def told_file(stream: BinaryIO, name: str, first: int, last: int | None) -> str:
-    """Give lines `first` to `last` (from 1, both ends) of a file, under a line that says which.
+    """Return lines `first` to `last` (from 1, both ends) of a file, under a line that says which.
 
     A binary file is described by type and size, a notebook told by its cells' sources.
     """
@@ -105,7 +105,7 @@ def encoding_of(stream: BinaryIO) -> str | None:
 
 
 def _lines(text: TextIO) -> Iterator[str]:
-    """Give the lines of a text, each cut, until the text goes past what is looked at."""
+    """Yield the lines of a text, each cut, until the text goes past what is looked at."""
     left = MAX_SCANNED_CHARACTERS
     while left > 0:
         line = last = text.readline(MAX_LINE_CHARACTERS + 1)

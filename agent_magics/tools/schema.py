@@ -65,7 +65,7 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def runs_on_main(self) -> bool:
-        """Tell whether the function runs on the main thread: nothing happens before that."""
+        """Return whether the function runs on the main thread: nothing happens before that."""
         return not self._thread and not self._is_async
 
     async def execute(self, call: ToolInput, on_main: OnMain) -> ToolOutput:
@@ -83,6 +83,7 @@ class FunctionTool(Generic[P, R]):
 
     def _call(self, arguments: dict[str, Any]) -> ToolOutput:
         """Run the function where it belongs; what it gave is read there too, as reprs are code."""
+        # A tool may fork and let the child return into our stack.
         pid = os.getpid()
         try:
             return as_output(cast("Callable[..., R]", self._function)(**arguments))
@@ -93,6 +94,7 @@ class FunctionTool(Generic[P, R]):
 
     def _converted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
+            # Not strict: models write "3" for 3 and "true" for true.
             made = msgspec.convert(arguments, self._arguments, strict=False)
         except msgspec.ValidationError as error:
             raise InputValidation(f"The arguments of {self.name} don't fit: {error}.") from error
@@ -150,7 +152,7 @@ def as_output(result: object) -> ToolOutput:
 
 
 def _checked_name(name: str) -> str:
-    """Give a tool's name back where servers take it, or raise `InputValidation`."""
+    """Return a tool's name where servers take it, or raise `InputValidation`."""
     if not _NAME.fullmatch(name):
         raise InputValidation(
             f'A tool can\'t be called "{name}": give it a name of letters a-z, digits, "_" and "-",'
@@ -190,6 +192,7 @@ def _as_default(value: object) -> Any:
         raise InputValidation(f"The default {value!r} of a tool's parameter can't be sent as JSON.")
     if value is None or isinstance(value, str | int | float):
         return value
+    # msgspec refuses mutable defaults; the function gets its own object, as Python would give it.
     return msgspec.field(default_factory=lambda: value)
 
 

@@ -31,14 +31,14 @@ def tool_timed_out() -> bool:
     """Tell a tool that its time is over: it timed out, or the person stopped waiting for it.
 
     Its result is dropped then. Async tools are cancelled; a function that works on a thread for
-    long asks this now and then, and returns (seed 001 § 5.2, D17). False outside a tool.
+    long asks this now and then, and returns. False outside a tool.
     """
     time = _time.get()
     return time is not None and time.is_over
 
 
 def timed_by(time: ToolTime) -> contextvars.Context:
-    """Give a copy of this context in which `tool_timed_out` asks `time`."""
+    """Return a copy of this context in which `tool_timed_out` asks `time`."""
     context = contextvars.copy_context()
     context.run(_time.set, time)
     return context
@@ -47,9 +47,11 @@ def timed_by(time: ToolTime) -> contextvars.Context:
 def end_if_forked(pid: int) -> None:
     """End a child process that a tool forked and let come back here: only its parent goes on.
 
-    Its loop, its locks and its files belong to the parent (decision 50).
+    Its loop, its locks and its files belong to the parent.
     """
     if os.getpid() != pid:
+        # Not exit(): the handlers of the parent would run in the child, and close what the parent
+        # uses.
         os._exit(0)
 
 

@@ -1,45 +1,52 @@
 // `%%agent`, `%%slot` and `%%compact` cells read as what they are: a magic's header line, Markdown
 // below it, and `{{expr}}` that takes values of the kernel. The cell's mime type stays as it is.
 
-import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import {
   EditorExtensionRegistry,
   IEditorExtensionRegistry,
-  IEditorLanguageRegistry
-} from '@jupyterlab/codemirror';
-import { LanguageSupport } from '@codemirror/language';
-import { Compartment, EditorState, Extension, Prec, RangeSetBuilder, Text } from '@codemirror/state';
-import { Decoration, DecorationSet, EditorView, ViewPlugin, ViewUpdate } from '@codemirror/view';
+  IEditorLanguageRegistry,
+} from "@jupyterlab/codemirror";
+import { LanguageSupport } from "@codemirror/language";
+import {
+  Compartment,
+  EditorState,
+  Extension,
+  Prec,
+  RangeSetBuilder,
+  Text,
+} from "@codemirror/state";
+import { Decoration, DecorationSet, EditorView, ViewPlugin, ViewUpdate } from "@codemirror/view";
 
-const MARKDOWN = 'text/x-ipythongfm';
+const MARKDOWN = "text/x-ipythongfm";
 const HEADER = /^%%(?:agent|slot|compact)(?=\s|$)/;
 const VALUE = /(?<!\\)\{\{[^{}\n]*\}\}/g;
 
-const header = Decoration.line({ class: 'cm-agentMagicsHeader' });
-const value = Decoration.mark({ class: 'cm-agentMagicsValue' });
+const header = Decoration.line({ class: "cm-agentMagicsHeader" });
+const value = Decoration.mark({ class: "cm-agentMagicsValue" });
 
 // The colours are the page theme's own, so that both themes fit.
 const theme = EditorView.baseTheme({
-  '.cm-agentMagicsHeader, .cm-agentMagicsHeader span': {
-    color: 'var(--jp-mirror-editor-meta-color, #aa22ff) !important',
-    fontWeight: 'normal',
-    fontStyle: 'normal',
-    textDecoration: 'none'
+  ".cm-agentMagicsHeader, .cm-agentMagicsHeader span": {
+    color: "var(--jp-mirror-editor-meta-color, #aa22ff) !important",
+    fontWeight: "normal",
+    fontStyle: "normal",
+    textDecoration: "none",
   },
-  '.cm-agentMagicsValue, .cm-agentMagicsValue span': {
-    color: 'var(--jp-mirror-editor-def-color, #0000ff) !important'
+  ".cm-agentMagicsValue, .cm-agentMagicsValue span": {
+    color: "var(--jp-mirror-editor-def-color, #0000ff) !important",
   },
-  '.cm-agentMagicsValue': {
-    borderRadius: '2px',
-    backgroundColor: 'color-mix(in srgb, currentColor 12%, transparent)'
-  }
+  ".cm-agentMagicsValue": {
+    borderRadius: "2px",
+    backgroundColor: "color-mix(in srgb, currentColor 12%, transparent)",
+  },
 });
 
 /** Find the number of the header line: the first that isn't blank, if it is one of ours. */
 export function headerLine(doc: Text): number | null {
   for (let number = 1; number <= doc.lines; number++) {
     const line = doc.line(number).text;
-    if (line.trim() !== '') {
+    if (line.trim() !== "") {
       return HEADER.test(line) ? number : null;
     }
   }
@@ -82,7 +89,7 @@ const marks = ViewPlugin.fromClass(
       }
     }
   },
-  { decorations: plugin => plugin.decorations }
+  { decorations: (plugin) => plugin.decorations },
 );
 
 /** Loads a language once; `now` is it as soon as it is there. */
@@ -91,7 +98,7 @@ class Language {
   readonly loaded: Promise<void>;
 
   constructor(loading: Promise<{ support?: LanguageSupport } | null>) {
-    this.loaded = loading.then(found => {
+    this.loaded = loading.then((found) => {
       this.now = found?.support ?? null;
     });
   }
@@ -103,7 +110,8 @@ class Language {
  */
 function cellLanguage(markdown: Language, source: string): Extension {
   const place = new Compartment();
-  const ours = (): Extension => (markdown.now ? [Prec.highest(markdown.now.extension), marks] : marks);
+  const ours = (): Extension =>
+    markdown.now ? [Prec.highest(markdown.now.extension), marks] : marks;
   const isOurs = (doc: Text) => headerLine(doc) !== null;
 
   const follow = EditorState.transactionExtender.of(({ docChanged, startState, newDoc }) => {
@@ -113,7 +121,7 @@ function cellLanguage(markdown: Language, source: string): Extension {
     }
     return { effects: place.reconfigure(willBe ? ours() : []) };
   });
-  const catchUp = ViewPlugin.define(view => {
+  const catchUp = ViewPlugin.define((view) => {
     let isGone = false;
     if (!markdown.now) {
       void markdown.loaded.then(() => {
@@ -125,32 +133,32 @@ function cellLanguage(markdown: Language, source: string): Extension {
     return {
       destroy: () => {
         isGone = true;
-      }
+      },
     };
   });
-  const begins = isOurs(Text.of(source.split('\n')));
+  const begins = isOurs(Text.of(source.split("\n")));
   return [place.of(begins ? ours() : []), follow, catchUp, theme];
 }
 
 export const highlighting: JupyterFrontEndPlugin<void> = {
-  id: 'agent-magics-labextension:highlighting',
-  description: 'Highlights %%agent, %%slot and %%compact cells as Markdown.',
+  id: "agent-magics-labextension:highlighting",
+  description: "Highlights %%agent, %%slot and %%compact cells as Markdown.",
   autoStart: true,
   requires: [IEditorExtensionRegistry, IEditorLanguageRegistry],
   activate: (
     _app: JupyterFrontEnd,
     extensions: IEditorExtensionRegistry,
-    languages: IEditorLanguageRegistry
+    languages: IEditorLanguageRegistry,
   ) => {
     const markdown = new Language(languages.getLanguage(MARKDOWN));
     extensions.addExtension({
-      name: 'agent-magics-labextension:cell-language',
-      factory: options =>
+      name: "agent-magics-labextension:cell-language",
+      factory: (options) =>
         options.inline
           ? EditorExtensionRegistry.createImmutableExtension(
-              cellLanguage(markdown, options.model.sharedModel.getSource())
+              cellLanguage(markdown, options.model.sharedModel.getSource()),
             )
-          : null
+          : null,
     });
-  }
+  },
 };

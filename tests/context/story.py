@@ -11,7 +11,7 @@ from agent_magics.context.compaction import CompactionPlan, plan_compaction
 from agent_magics.context.projection import Projection, project
 from agent_magics.context.prompt import render_summary
 from agent_magics.context.tokens import count_payload
-from agent_magics.context.view import View, view_of
+from agent_magics.context.view import SlotHistory, view_of
 from agent_magics.core.events import (
     AssistantMessage,
     Clear,
@@ -198,7 +198,7 @@ class Story:
         for message in messages:
             self.write(Imported(message=message), uid=uid)
 
-    def view(self, uid: str = ROOT) -> View:
+    def view(self, uid: str = ROOT) -> SlotHistory:
         return view_of(uid, self.slots, self.events)
 
     def project(

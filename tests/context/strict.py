@@ -1,4 +1,4 @@
-"""The rules of the strictest servers, as one check (invariant 3)."""
+"""The rules of the strictest servers, as one check."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def undoable(draw: Draw, story: Story, uid: str) -> int | None:
 
 
 def redoable(story: Story, uid: str) -> int | None:
-    """Find the newest rewind that isn't undone, where no turn came after it (decision 54)."""
+    """Find the newest rewind that isn't undone, where no turn came after it."""
     open_rewinds: list[int] = []
     for event in story.events[uid]:
         match event.payload:

@@ -1,4 +1,4 @@
-"""Windows, reserves and thresholds: the formulas of C4 and decisions 29 and 30 in tables."""
+"""Windows, reserves and thresholds: their formulas in tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config(**settings: Any) -> AgentConfig:
 @pytest.mark.parametrize(
     ("window", "reserve", "threshold", "keep"),
     [
-        pytest.param(128_000, 16_384, 111_616, 20_000, id="128k, as seed 002 says"),
+        pytest.param(128_000, 16_384, 111_616, 20_000, id="128k"),
         pytest.param(8_192, 4_096, 4_096, 2_048, id="8k scales both"),
         pytest.param(32_768, 16_384, 16_384, 8_192, id="just twice the reserve"),
         pytest.param(200_000, 16_384, 183_616, 20_000, id="200k"),

@@ -1,4 +1,4 @@
-"""Focused slots: a filter on reading, counted in messages as sent (decisions 19, 21, 22)."""
+"""Focused slots: a filter on reading, counted in messages as sent."""
 
 from __future__ import annotations
 

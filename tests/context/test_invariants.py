@@ -1,4 +1,4 @@
-"""Invariants 1, 2, 3, 11 and 16 over random ledgers: turns, tools, failures, rewinds, branches."""
+"""What holds over random ledgers: turns, tools, failures, rewinds, branches."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 
 def test_an_exchange_is_an_assistant_with_calls_and_its_results() -> None:
-    """Events of one step become one message, results follow it, and ids come from seqs (D 61)."""
+    """Events of one step become one message, results follow it, and ids come from seqs."""
     story = Story()
     story.ask("q")
     story.answer("let me look")
@@ -149,7 +149,7 @@ def test_ids_that_come_again_in_later_turns_pair_within_their_turn() -> None:
 
 
 def test_steering_between_a_call_and_its_result_goes_after_the_result() -> None:
-    """A server wants the result right after the call; the user's words come next (D 12)."""
+    """A server wants the result right after the call; the user's words come next."""
     story = Story()
     story.ask()
     story.call("x")

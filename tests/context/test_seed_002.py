@@ -1,4 +1,4 @@
-"""The tests of seed 002 § 20.1 and § 20.2 that need no session, each under its name there."""
+"""Budgets and cut points, as far as they need no session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def told(*turn_tokens: int) -> Story:
     return story
 
 
-# § 20.1 budget
+# Budget
 
 
 @pytest.mark.req("C4", "C20.2")
@@ -58,7 +58,7 @@ def test_the_threshold_itself_does_not_trigger_and_one_more_does(window: int) ->
     assert should_compact(given.threshold + 1, given)
 
 
-# § 20.2 cut points
+# Cut points
 
 
 @pytest.mark.req("C8", "inv2")

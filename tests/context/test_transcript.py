@@ -1,4 +1,4 @@
-"""The plain-text transcript of seed 004 (Y5)."""
+"""The plain-text transcript of a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no summary: refusals, blanks, tool calls, answers to the conversation (D 36)."""
+"""What is no summary: refusals, blanks, tool calls, answers to the conversation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agent_magics.context.prompt import SUMMARY_HEADINGS
-from agent_magics.context.verdict import fault_of
+from agent_magics.context.summary_check import fault_of
 
 pytestmark = pytest.mark.req("inv6", "dec36", "C12")
 GOOD = "\n".join(f"## {heading}\nSomething about it." for heading in SUMMARY_HEADINGS)

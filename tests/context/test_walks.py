@@ -1,5 +1,5 @@
 """Long walks in the pure context: append, compact, derive, rewind, switch mode, reload; looked at
-after every step (invariants 1, 2, 3, 5, 9, 11, 16).
+after every step.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Walk:
             self.look(each)
 
     def tell(self, kind: str, uid: str) -> None:
-        """Let something happen, and move the checkpoint as a session does (decisions 18, 25)."""
+        """Let something happen, and move the checkpoint as a session does."""
         if kind == "derive" and len(self.story.slots) >= MOST_SLOTS:
             return
         told, known = len(self.story.events[uid]), set(self.story.slots)
@@ -121,7 +121,7 @@ class Walk:
         return None
 
     def compact(self, uid: str, running: str | None = None) -> None:
-        """Compact once; at once again there is nothing to do (invariant 5)."""
+        """Compact once; at once again there is nothing to do."""
         keep = self.draw(st.sampled_from([0, 20, 60, 200]))
         how: dict[str, Any] = {"uid": uid, "keep": keep, "running_turn": running}
         try:
@@ -153,7 +153,7 @@ class Walk:
             self.story.plan(checkpoint=made, **how)
 
     def run(self, uid: str) -> None:
-        """Run a turn, compact in the middle of it, and look while it runs (invariant 9)."""
+        """Run a turn, compact in the middle of it, and look while it runs."""
         told = len(self.story.events[uid])
         self.story.ask(self.draw(st.sampled_from(["question", "rows " * 300, *TROUBLE])), uid=uid)
         running = self.story.turn_id
@@ -183,7 +183,7 @@ class Walk:
         return self.story.project(uid=uid, running_turn=running, **how)
 
     def look(self, uid: str, running: str | None = None) -> None:
-        """Check invariants 1, 2, 3 and 16 of a slot as it stands."""
+        """Check that a slot has lost nothing, told nothing twice and reloads the same."""
         view, projection = self.story.view(uid), self.project(uid, running)
         assert projection.fates.keys() == self.story.lineage(uid)
         retained = seqs_with(projection, "retained")

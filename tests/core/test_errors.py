@@ -8,7 +8,6 @@ from agent_magics.core import errors
 from agent_magics.core.errors import AgentError, ProviderError
 
 COMPONENTS = {
-    # seed 001 § 4.11
     "NO_MODEL_PROVIDER": "agent",
     "NAME_CONFLICT": "agent",
     "SKILL_DEPENDENCY_NOT_MET": "agent",
@@ -34,7 +33,6 @@ COMPONENTS = {
     "REQUEST_CANCELLED": "agent",
     "INTERNAL_PANIC": "agent",
     "AGENT_SHUTDOWN": "agent",
-    # decision 49
     "SLOT_NOT_FOUND": "agent",
     "SLOT_ALREADY_EXISTS": "agent",
     "SLOT_READONLY": "agent",

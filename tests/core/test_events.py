@@ -22,6 +22,6 @@ OURS = {
 
 @pytest.mark.req("dec41")
 def test_the_kinds_are_those_of_the_ledgers_rule() -> None:
-    """Seed 001 § 4.2 and decision 41; no other reaches a model."""
+    """What was said, and nothing else, reaches a model."""
     assert set(KINDS) == SAID | {GIVEN} | OURS
     assert {str(kind.__struct_config__.tag) for kind in SPOKEN} == SAID | {GIVEN}

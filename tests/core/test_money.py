@@ -1,4 +1,4 @@
-"""Prices, sums and limits: unknown is never nothing (P7, decision 57)."""
+"""Prices, sums and limits: unknown is never nothing."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_frames_say_what_happened() -> None:
         assert {n: str(t) for n, t in turns.dtypes.items()} == dict(TURN_COLUMNS)
         assert turns["outcome"].tolist() == ["completed", "interrupted", "failed", "completed"]
         assert turns["slot"].tolist() == ["default", "side", "side", "default"]
-        assert turns["turn_index"].tolist() == [1, 2, 3, 2]  # along the lineage (decision 8)
+        assert turns["turn_index"].tolist() == [1, 2, 3, 2]  # along the lineage
         first = turns.iloc[0]
         assert (first["input_tokens"], first["output_tokens"]) == (14, 5)
         assert (first["requests"], first["tool_calls"]) == (2, 1)

@@ -23,7 +23,7 @@ from agent_magics.dataframes.columns import COLUMNS
 from agent_magics.dataframes.frames import Frames
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.recovery import LEFT_OPEN
+from agent_magics.session.open.recovery import LEFT_OPEN
 from agent_magics.testing import assistant, user
 from tests.dataframes.ledgers import NOW, moved, said, state_of
 

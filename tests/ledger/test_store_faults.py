@@ -43,7 +43,7 @@ def test_a_full_disk_says_what_was_lost(play: Play, path: Path) -> None:
     async def scenario(store: SqlStore) -> None:
         lease = await store.acquire("s", owner(), create=True)
         await store.commit(lease, TALK)
-        held = store._held
+        held = store.database._connection
         assert held is not None
         (pages,) = held.raw.execute("PRAGMA page_count").fetchone()
         held.raw.execute(f"PRAGMA max_page_count={pages + 1}")

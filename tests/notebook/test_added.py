@@ -17,7 +17,7 @@ from tests.providers.own_provider import block, installed
 SKILL = "---\nname: {name}\ndescription: Draws.\n{more}---\nDraw it in {name}."
 PACKAGE = """
 from agent_magics import tool
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.providers.scripted import ScriptedProvider
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest
-from agent_magics.notebook.approval import CHOICES, Question, edited_text
+from agent_magics.notebook.kernel.approval import CHOICES, Question, edited_text
 from tests.notebook.test_terminal import Terminal
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "dec55")]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.error import UsageError
 
-from agent_magics.notebook import catalogue
-from agent_magics.notebook.arguments import Command, Given, parse
-from agent_magics.notebook.examples import EXAMPLES
-from agent_magics.notebook.near_miss import command_of
+from agent_magics.notebook.line import catalogue
+from agent_magics.notebook.line.arguments import Command, ParsedLine, parse
+from agent_magics.notebook.line.examples import EXAMPLES
+from agent_magics.notebook.line.near_miss import command_of
 
 
 @pytest.mark.req("N2")
@@ -144,7 +144,7 @@ def test_no_example_is_of_a_command_that_is_gone() -> None:
     assert set(EXAMPLES) == {command.name for _, command in COMMANDS}
 
 
-def read(magic: catalogue.Magic, example: str) -> Given:
+def read(magic: catalogue.Magic, example: str) -> ParsedLine:
     """Read an example as its magic would."""
     line = example.splitlines()[0]
     header = re.fullmatch(rf"(?:\w+ = )?%%?{magic.name}(?P<rest>| .*)", line)

@@ -14,8 +14,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from agent_magics.notebook.bridge import Bridge, FailedCell, StoppedCell
-from agent_magics.notebook.host import (
+from agent_magics.notebook.kernel.bridge import FailedCell, LoopBridge, StoppedCell
+from agent_magics.notebook.kernel.host import (
     cell_origin,
     in_kernel,
     kernel_id,
@@ -27,10 +27,10 @@ from tests.notebook.kernels import IPYKERNEL, ROOT, Kernel, kernel
 pytestmark = pytest.mark.inside
 SETUP = """
 import asyncio, signal, sys, threading, time
-from agent_magics.notebook.bridge import *
-from agent_magics.notebook.kernel_run import run_user_code
+from agent_magics.notebook.kernel.bridge import *
+from agent_magics.notebook.kernel.run_code import run_user_code
 shell = get_ipython()
-bridge = Bridge(shell)
+bridge = LoopBridge(shell)
 steps = []
 
 def say(word):
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_a_cell_that_awaits(jupyter: Kernel) -> None:
 def test_a_stopped_cell_says_so_in_a_word(jupyter: Kernel, source: str) -> None:
     """Streams, and `run`, which waits on the main thread: no traceback of ours."""
     jupyter.ok(
-        "from agent_magics.session.loop import hop_iter\n"
+        "from agent_magics.threads.loop import hop_iter\n"
         "async def forever():\n"
         "    print('begun', flush=True)\n"
         "    while True:\n"
@@ -267,7 +267,7 @@ def test_code_of_a_tool_runs_between_cells(jupyter: Kernel) -> None:
 def test_displays_go_to_the_cell_that_made_the_turn(jupyter: Kernel) -> None:
     """A turn that runs on behind another cell doesn't write into that one."""
     jupyter.ok(
-        "from agent_magics.notebook.display import AnswerDisplay\n"
+        "from agent_magics.notebook.cell.display import AnswerDisplay\n"
         "from agent_magics.core.turns import Completed, Reply\n"
         "async def late(view):\n"
         "    await asyncio.sleep(0.4)\n"
@@ -345,7 +345,7 @@ def test_a_kernel_knows_its_cell_its_notebook_and_itself(jupyter: Kernel) -> Non
 @pytest.mark.req("N12", "W4")
 def test_pages_that_can_draw_are_known(jupyter: Kernel) -> None:
     """Consoles tell no cell; VS Code and Colab leave a name in the kernel."""
-    source = "from agent_magics.notebook.host import may_draw; print(may_draw())"
+    source = "from agent_magics.notebook.kernel.host import may_draw; print(may_draw())"
     assert jupyter.run(source, cell_id="c-1").text == "True\n"
     assert jupyter.run(source).text == "False\n"
     for foreign in ("__vsc_ipynb_file__ = '/x.ipynb'", "sys.modules['google.colab'] = sys"):
@@ -363,7 +363,7 @@ def test_somebody_is_there_where_the_request_allows_stdin(jupyter: Kernel) -> No
 def test_a_closed_bridge_leaves_the_kernels_loop_alone(jupyter: Kernel) -> None:
     """%unload_ext takes everything back; the loop is still found by the next bridge."""
     told = jupyter.ok(
-        "other = Bridge(shell); before = len(other.main._servers); other.close()\n"
+        "other = LoopBridge(shell); before = len(other.main._servers); other.close()\n"
         "print(before - len(other.main._servers), other.kernel_loop is bridge.kernel_loop)"
     )
     assert told == "1 True\n"
@@ -397,10 +397,10 @@ def test_a_kernel_ends_within_two_seconds_though_a_coroutine_hangs(tmp_path: Pat
 def test_nbclient_gets_one_output_and_a_failure() -> None:
     """Nobody there: no updates, no seconds; a failed turn ends the run."""
     answer = (
-        "from agent_magics.notebook.display import AnswerDisplay\n"
+        "from agent_magics.notebook.cell.display import AnswerDisplay\n"
         "from agent_magics.core.turns import Completed, Reply\n"
         "from agent_magics.core.errors import StorageError\n"
-        "from agent_magics.notebook.bridge import Bridge, FailedCell\n"
+        "from agent_magics.notebook.kernel.bridge import LoopBridge, FailedCell\n"
         "import asyncio\n"
         "async def turn():\n"
         "    view = AnswerDisplay()\n"
@@ -409,7 +409,7 @@ def test_nbclient_gets_one_output_and_a_failure() -> None:
         "        await asyncio.sleep(0.15)\n"
         "    reply = Reply(text='Hello', seq=1, slot_id='s', turn_id='t', model='m')\n"
         "    view.finish(Completed(reply=reply))\n"
-        "Bridge(get_ipython()).run(turn)"
+        "LoopBridge(get_ipython()).run(turn)"
     )
     cells = [answer, "raise FailedCell('The disk is full.')", "print('ran on')"]
     v4: Any = nbformat.v4  # it has no types
@@ -455,7 +455,7 @@ def test_a_plain_shell_has_no_kernel(shell: Any, monkeypatch: pytest.MonkeyPatch
     async def answers() -> str:
         return "yes"
 
-    bridge = Bridge(shell)
+    bridge = LoopBridge(shell)
     assert (in_kernel(), cell_origin(), kernel_id()) == (False, None, None)
     assert bridge.kernel_loop is None
     assert bridge.run(answers) == "yes"

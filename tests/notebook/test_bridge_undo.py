@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.bridge import Bridge, StoppedCell
-from agent_magics.session.handle import Handle
-from agent_magics.session.loop import SessionLoop
+from agent_magics.notebook.kernel.bridge import LoopBridge, StoppedCell
+from agent_magics.threads.handles import Handle
+from agent_magics.threads.loop import SessionLoop
 
 PATIENCE_S = 5.0
 
@@ -52,7 +52,7 @@ def test_what_an_interrupted_cell_can_not_take_is_undone(shell: Any, is_late: bo
         await asyncio.sleep(0.02)
         steps.append(f"{result} undone")
 
-    bridge = Bridge(shell)
+    bridge = LoopBridge(shell)
     loop = Pressed(lambda handle: begun.wait(PATIENCE_S) if is_late else handle.wait())
     bridge.loop, bridge.main = loop, loop.main
     try:

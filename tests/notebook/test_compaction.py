@@ -15,10 +15,10 @@ from agent_magics.context.budget import ContextInfo, Limits, Share
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.errors import FixedContextExceedsBudget, InputValidation, NothingHelped
 from agent_magics.core.turns import AgentEvent, SummaryFailed, SummaryWritten
-from agent_magics.notebook.display import AnswerDisplay
-from agent_magics.notebook.notes import budget_notes
-from agent_magics.notebook.page import Terminal
-from agent_magics.notebook.remedies import sentence_of
+from agent_magics.notebook.cell.display import AnswerDisplay
+from agent_magics.notebook.cell.remedies import sentence_of
+from agent_magics.notebook.text.page import Terminal
+from agent_magics.notebook.views.budget_notes import budget_notes
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]
@@ -93,7 +93,7 @@ def test_turns_left_out_without_a_summary_are_said_once(notebook: Notebook, scri
 
 @pytest.mark.req("N5", "C14")
 def test_compact_tells_the_plan_and_the_deed(long: Notebook) -> None:
-    """The plan changes nothing; the deed is the line of C14, and the log stays."""
+    """The plan changes nothing; the deed is one line, and the log stays."""
     history = long.session.history()
     plan = long.run("%compact --dry-run")
     assert plan.startswith("plan for default; no model was asked, nothing changed\n")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from agent_magics.notebook.completion import Completer
+from agent_magics.notebook.line.completion import Completer
 from tests.notebook.conftest import Notebook
 
 SLOTS = ("default", "option-a", "option-b")

@@ -1,4 +1,4 @@
-"""`%cost`, prices and limits on spending, as a notebook shows and sets them (N6, N13, P7)."""
+"""`%cost`, prices and limits on spending, as a notebook shows and sets them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from agent_magics.core.money import Spent
 from agent_magics.core.turns import Reply
-from agent_magics.notebook.cost_magic import cost_html, cost_rows, cost_text
-from agent_magics.notebook.display import footer
-from agent_magics.session.spending import Spending
+from agent_magics.notebook.cell.display import footer
+from agent_magics.notebook.commands.cost import cost_html, cost_rows, cost_text
+from agent_magics.session.state.spending import Spending
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]

@@ -28,8 +28,8 @@ from agent_magics.core.turns import (
     TurnPayload,
     TurnWarning,
 )
-from agent_magics.notebook.display import AnswerDisplay, footer, summarised
-from agent_magics.notebook.page import Page, Terminal, detail_of, interval_s
+from agent_magics.notebook.cell.display import AnswerDisplay, footer, summarised
+from agent_magics.notebook.text.page import Page, Terminal, detail_of, interval_s
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N2")]
 

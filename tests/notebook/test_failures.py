@@ -1,4 +1,4 @@
-"""`%agent fix`: the failing cell and its traceback, shown before they are sent (D 54)."""
+"""`%agent fix`: the failing cell and its traceback, shown before they are sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_magics.notebook.frames import traceback_text
+from agent_magics.notebook.kernel.tracebacks import traceback_text
 from tests.notebook.conftest import Notebook
 
 

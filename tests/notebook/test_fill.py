@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.notebook.fill import fill
-from agent_magics.notebook.values import value_text
+from agent_magics.notebook.kernel.fill import fill
+from agent_magics.notebook.kernel.values import value_text
 from tests.notebook.conftest import Notebook
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_magics.notebook.html_table import html_table
+from agent_magics.notebook.text.html_table import html_table
 
 
 def test_values_are_escaped_and_columns_stand_on_their_sides() -> None:

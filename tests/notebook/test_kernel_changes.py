@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from agent_magics.core.ports import ReferenceSource
-from agent_magics.notebook.kernel_changes import FIRST, SINCE, KernelChanges
-from agent_magics.notebook.kernel_tools.names import Names
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.changes import FIRST, SINCE, KernelChanges
+from agent_magics.notebook.kernel.tools.access import KernelAccess
+from agent_magics.notebook.kernel.tools.names import ShellNames
 
 pytestmark = pytest.mark.req("N8", "dec4")
 
@@ -38,9 +38,9 @@ class Loud:
 class Kernel:
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"In": [], "_": 1, "os": os, "api_key": "sk-1"}
-        self.reach = Reach()
+        self.kernel_access = KernelAccess()
         self.changes = KernelChanges(
-            Names(self.names, {"In": self.names["In"]}), lambda: self.reach
+            ShellNames(self.names, {"In": self.names["In"]}), lambda: self.kernel_access
         )
 
     def told(self, slot: str = "x1") -> list[str]:
@@ -107,7 +107,7 @@ def test_what_is_told_is_bounded(kernel: Kernel) -> None:
 def test_it_may_be_turned_off_or_told_less(kernel: Kernel) -> None:
     """Nothing at all, or no sizes."""
     kernel.names["words"] = ["a"]
-    kernel.reach = Reach(tells_changes=False)
+    kernel.kernel_access = KernelAccess(tells_changes=False)
     assert kernel.told() == []
-    kernel.reach = Reach(share="names")
+    kernel.kernel_access = KernelAccess(share="names")
     assert kernel.told() == [FIRST, "words: list"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import ExecutionResult
 
-from agent_magics.notebook.kernel_run import EXIT_NOTE, Tee, run_on_private_loop, run_user_code
+from agent_magics.notebook.kernel.run_code import EXIT_NOTE, Tee, run_on_private_loop, run_user_code
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 

@@ -218,8 +218,8 @@ def test_events_are_written_as_csv(told: Notebook, tmp_path: Path) -> None:
 @pytest.mark.req("N6")
 def test_what_others_wrote_is_text_in_the_table(told: Notebook) -> None:
     """No tag of a question, an answer or a result reaches a page as one."""
-    from agent_magics.notebook.ledger_rows import LedgerRows, Query
-    from agent_magics.notebook.ledger_text import ledger_html, ledger_text, shown_of
+    from agent_magics.notebook.views.ledger.rows import LedgerRows, Query
+    from agent_magics.notebook.views.ledger.text import ledger_html, ledger_text, shown_of
 
     told.run("%agent <img src=x onerror=alert(1)>\x1b[31m or not")
     rows = LedgerRows(*told.session.frames.states())

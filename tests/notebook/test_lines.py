@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_magics.notebook.lines import columns, fitted
+from agent_magics.notebook.text.lines import columns, fitted
 
 pytestmark = pytest.mark.req("N12")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook import catalogue
+from agent_magics.notebook.line import catalogue
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]

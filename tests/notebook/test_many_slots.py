@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.columns import Columns
+from agent_magics.notebook.cell.columns import Columns
 from tests.notebook.conftest import Notebook
 
 

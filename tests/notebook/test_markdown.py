@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_magics.notebook.markdown import (
+from agent_magics.notebook.text.markdown import (
     code_blocks,
     code_span,
     escape_markdown,

@@ -12,10 +12,10 @@ from IPython.core.completer import provisionalcompleter
 import agent_magics
 from agent_magics.core.memories import Memory
 from agent_magics.core.turns import MemoriesChanged
-from agent_magics.notebook.catalogue import magic
-from agent_magics.notebook.display import remembered
-from agent_magics.notebook.magics import loaded
-from agent_magics.notebook.memory_magic import Remembered, remembered_html, remembered_text
+from agent_magics.notebook.cell.display import remembered
+from agent_magics.notebook.commands.memory import Remembered, remembered_html, remembered_text
+from agent_magics.notebook.extension import loaded
+from agent_magics.notebook.line.catalogue import magic
 from agent_magics.testing import memory
 from tests.notebook.conftest import Notebook
 
@@ -33,7 +33,7 @@ def id_in(said: str) -> str:
 def lasting(notebook: Notebook) -> list[Memory]:
     magics = loaded(notebook.shell)
     assert magics is not None
-    return list(agent_magics.run(magics.seat.lasting().list()))
+    return list(agent_magics.run(magics.notebook.lasting().list()))
 
 
 @pytest.mark.req("dec47")
@@ -186,7 +186,7 @@ def test_nothing_is_noted_by_itself_unless_it_is_turned_on(
     shown = notebook.run("%memory")
     assert "likes green tea · from a conversation" in shown
     assert '"off" ends that' in shown
-    read = notebook.session._desk.mirror.metadata["memory_checkpoint"]
+    read = notebook.session._open_session.loaded.metadata["memory_checkpoint"]
     assert read["is_on"] is True
 
 

@@ -223,7 +223,7 @@ def test_asking_nothing_prints_no_load_line(
 
 def test_the_provider_of_no_model_says_why() -> None:
     """Whoever asks it gets the sentence."""
-    from agent_magics.notebook.model_choice import ModelChoice, NoModelYet
+    from agent_magics.notebook.binding.model_choice import ModelChoice, NoModelYet
 
     provider = NoModelYet(ModelChoice(lambda: "ollama"))
     request: Any = None
@@ -252,7 +252,7 @@ def test_a_model_with_a_smaller_window_says_what_becomes_of_the_conversation(
     notebook.run("%agent and now")
     (provider,) = (
         each
-        for each in notebook.session._desk.parts.registry.all
+        for each in notebook.session._open_session.parts.registry.all
         if isinstance(each, ScriptedProvider)
     )
     sent = [request for request in provider.requests if request.model == str(small)]

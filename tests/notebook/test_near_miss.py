@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_magics.notebook.near_miss import near_miss
+from agent_magics.notebook.line.near_miss import near_miss
 from tests.notebook.conftest import Notebook
 
 

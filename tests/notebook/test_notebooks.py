@@ -107,8 +107,8 @@ def test_a_click_goes_to_the_slot(environ: dict[str, str]) -> None:
         click("a")
         assert one.ok("import agent_magics; print(agent_magics.current().current_slot)") == "a\n"
         click("gone")
-        notice = "from agent_magics.notebook.magics import loaded\nimport time\n"
-        notice += "tabs = loaded(get_ipython()).seat.views().tabs()\n"
+        notice = "from agent_magics.notebook.extension import loaded\nimport time\n"
+        notice += "tabs = loaded(get_ipython()).notebook.views().tabs()\n"
         notice += "while not tabs.notice:\n    time.sleep(0.05)\nprint(tabs.notice['text'])"
         assert one.ok(notice).startswith('Nothing called "gone".')
 

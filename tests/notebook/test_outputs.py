@@ -14,10 +14,10 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded
-from agent_magics.notebook.outputs import making_way, named_by_slot
-from agent_magics.notebook.page import Line, Page, Terminal
-from agent_magics.session.loop import background_loop
-from agent_magics.session.running import ANSWERING
+from agent_magics.notebook.cell.outputs import making_way, named_by_slot
+from agent_magics.notebook.text.page import Page, PageLine, Terminal
+from agent_magics.session.state.running_turn import ANSWERING
+from agent_magics.threads.loop import background_loop
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8", "N2")]
 
@@ -46,7 +46,7 @@ class Cell:
         self.on_loop(lambda: self._page.add_text(text))
 
     def call(self, name: str) -> None:
-        self.on_loop(lambda: self._page.add_line(Line("", code=f"{name}()", key=name)))
+        self.on_loop(lambda: self._page.add_line(PageLine("", code=f"{name}()", key=name)))
 
     def ended(self, name: str, *, fails: str = "") -> None:
         output = ToolOutput(content=fails, is_error=bool(fails))

@@ -1,4 +1,4 @@
-"""Recordings beside a notebook: its cells answer again, and nobody is asked (P4, D 61)."""
+"""Recordings beside a notebook: its cells answer again, and nobody is asked."""
 
 from __future__ import annotations
 
@@ -208,9 +208,9 @@ def test_a_replay_spends_nothing(recorded: Notebook, script: Script) -> None:
     recorded.run("%reload_ext agent_magics")
     recorded.run('%config AgentMagics.recording = "auto"')
     recorded.run("%agent one", cell="a")
-    before = recorded.session._desk.mirror.spent
+    before = recorded.session._open_session.loaded.spent
     said = recorded.run("%agent one", cell="a")
-    after = recorded.session._desk.mirror.spent
+    after = recorded.session._open_session.loaded.spent
     assert "900 → 100 tokens" in said
     assert (before.requests, before.tokens, before.replayed) == (1, 1000, 0)
     assert (after.requests, after.tokens, after.replayed) == (1, 1000, 1)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_magics.ledger.sqlite.store import SqlStore
-from agent_magics.notebook import sessions_magic, sessions_removed
+from agent_magics.notebook.commands import sessions as sessions_magic
+from agent_magics.notebook.commands import sessions_removed
 from agent_magics.settings import Settings
 from agent_magics.testing import owner
 from tests.notebook.conftest import Notebook

@@ -10,8 +10,8 @@ import pytest
 from traitlets.config import Config
 from traitlets.config.loader import DeferredConfigString
 
+from agent_magics.notebook.binding.setting_checks import form_of
 from agent_magics.notebook.magics import AgentMagics
-from agent_magics.notebook.setting_checks import form_of
 from tests.notebook.conftest import Notebook
 
 

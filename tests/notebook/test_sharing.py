@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from agent_magics.notebook.sharing import is_secret, is_secret_source, scrubbed
+from agent_magics.notebook.kernel.sharing import is_secret, is_secret_source, scrubbed
 
 pytestmark = pytest.mark.req("dec56")
 

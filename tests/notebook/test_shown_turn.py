@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.req("W4", "N2")]
 BEGIN = "turn = await agent_magics.current().send_message('hello')"
 SHOWN = "agent_magics.TurnView(turn)"
 FORGED = """
-from agent_magics.session.running import RunningTurn
+from agent_magics.session.state.running_turn import RunningTurn
 from agent_magics.core.turns import Panicked, Reply
 class Clock:
     def now(self):

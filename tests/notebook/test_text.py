@@ -15,14 +15,19 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.messages import Assistant, Image, System, Text, ToolCall, ToolResult, User
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode
-from agent_magics.notebook.text import (
+from agent_magics.notebook.views.session_state import (
+    SessionViewState,
+    session_state,
+    slot_states,
+    state_of,
+)
+from agent_magics.notebook.views.session_text import (
     budget_html,
     budget_text,
     request_text,
     slots_html,
     slots_text,
 )
-from agent_magics.notebook.views.state import SessionState, session_state, slot_states, state_of
 
 FIXTURE = Path(__file__).parent.parent / "data" / "session_state.json"
 MORNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,7 +139,7 @@ class Churn:
         return {"option-a": Turn()}
 
 
-def state() -> SessionState:
+def state() -> SessionViewState:
     return state_of(Churn())
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_magics import tool
-from agent_magics.notebook.tools import tools_in
-from agent_magics.session.gate import REFUSED
+from agent_magics.core.approval import REFUSED
+from agent_magics.notebook.kernel.defined_tools import tools_in
 from tests.notebook.kernels import Kernel, kernel, own_environment
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_magics import tool
 from agent_magics.core.events import ToolAnswered
-from agent_magics.notebook.tools_magic import ToolState, tools_html, tools_text
+from agent_magics.notebook.commands.tools import ToolState, tools_html, tools_text
 from tests.notebook.conftest import Notebook
 from tests.tools.mcp_servers import tiny
 

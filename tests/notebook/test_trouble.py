@@ -154,7 +154,8 @@ def test_a_load_that_is_interrupted_says_how_to_load(
     notebook = Notebook(shell, capsys, monkeypatch)
     with monkeypatch.context() as slow:
         slow.setattr(
-            "agent_magics.notebook.magics.load", lambda _shell: signal.raise_signal(signal.SIGINT)
+            "agent_magics.notebook.extension.load",
+            lambda _shell: signal.raise_signal(signal.SIGINT),
         )
         said = notebook.run("%load_ext agent_magics", fails=True)
     assert said == "stopped; %load_ext agent_magics loads it\n"
@@ -169,7 +170,8 @@ def test_first_use_is_interrupted_at_once(
     """What is imported at first use isn't waited for."""
     main = threading.get_ident()
     loaded = threading.Event()
-    monkeypatch.setattr("agent_magics.notebook.seat._import_engine", lambda: loaded.wait(20))
+    engine = "agent_magics.notebook.binding.notebook_session._import_engine"
+    monkeypatch.setattr(engine, lambda: loaded.wait(20))
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()
     began = time.monotonic()

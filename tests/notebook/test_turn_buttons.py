@@ -118,6 +118,6 @@ def test_a_page_that_comes_while_a_cell_runs_is_answered(page: Page) -> None:
 
 def test_ipykernel_is_as_we_know_it(page: Page) -> None:
     """Capability: if this fails, a page that is loaded again waits for the busy cell."""
-    known = "agent_magics.notebook.reloading"
+    known = "agent_magics.notebook.views.reloading"
     code = f"import {known}\nprint({known}.NewPages(get_ipython().kernel)._is_known)"
     assert page.one.ok(code) == "True\n"

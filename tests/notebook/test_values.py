@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_magics.notebook.shapes import size_of, type_name
-from agent_magics.notebook.sharing import Share
-from agent_magics.notebook.values import value_text
+from agent_magics.notebook.kernel.sharing import ShareLevel
+from agent_magics.notebook.kernel.values import value_text
+from agent_magics.notebook.text.shapes import size_of, type_name
 
 pytestmark = pytest.mark.req("N8", "dec53")
 
@@ -213,7 +213,7 @@ def test_less_may_be_shared(value: object, schema: str) -> None:
 
 
 @pytest.mark.parametrize("share", ["names", "schema", "sample"])
-def test_nothing_is_longer_than_its_tokens(share: Share) -> None:
+def test_nothing_is_longer_than_its_tokens(share: ShareLevel) -> None:
     """The cap holds for every kind."""
     frame = pd.DataFrame({f"column {n}": ["word " * 40] for n in range(100)})
     assert len(value_text(frame, share=share, max_tokens=200)) < 200 * 16

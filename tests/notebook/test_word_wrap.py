@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_magics.notebook.word_wrap import MAX_HELD_CHARACTERS, WordWrap
+from agent_magics.notebook.text.word_wrap import MAX_HELD_CHARACTERS, WordWrap
 
 pytestmark = pytest.mark.req("N12")
 WIDTH = 20

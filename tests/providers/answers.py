@@ -21,12 +21,17 @@ from agent_magics.core.chat import (
 from agent_magics.core.errors import ProviderError, StreamInterrupted
 from agent_magics.core.messages import Text, ToolCall, User, Value
 from agent_magics.core.ports import Provider
+from agent_magics.providers.adapters import provider_of
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.retry import Retry
-from agent_magics.providers.wire import Timeouts
+from agent_magics.providers.http.clients import Timeouts
+from agent_magics.providers.http.connection import Connection
+from agent_magics.providers.http.provider import HTTPProvider
+from agent_magics.providers.http.retries import RetryPolicy
+from agent_magics.providers.openai_chat.provider import OpenAICompatible
+from agent_magics.providers.presets import PRESETS, Preset, Quirks
 
-QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
+CHAT_PRESETS = [each for each in PRESETS if each.adapter != "anthropic"]
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
 BASE_URL = "http://models.test/v1"
 KEY = "sk-test-0123456789x3F"
 ANTHROPIC_KEY = "sk-ant-api03-0123456789q7Z"
@@ -108,6 +113,13 @@ def anthropic_server(handle: Callable[[httpx.Request], httpx.Response], **more: 
         **more,
     }
     return Anthropic(transport=httpx.MockTransport(handle), **settings)
+
+
+def known_server(
+    known: Preset | str, *, quirks: Quirks | None = None, **connection: Any
+) -> HTTPProvider:
+    """The provider of a preset; `connection` as `Connection`."""
+    return provider_of(known, Connection(**connection), quirks=quirks)
 
 
 def streamed(*chunks: bytes, content_type: str = "text/event-stream") -> httpx.Response:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_magics.providers.weights import pull
+from agent_magics.providers.embedded.weights import pull
 
 
 @pytest.fixture(scope="session")

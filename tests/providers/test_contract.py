@@ -13,14 +13,14 @@ import pytest
 
 from agent_magics.core.ports import Provider
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.embedded import EmbeddedProvider
-from agent_magics.providers.presets import PRESETS, Preset
+from agent_magics.providers.embedded.provider import EmbeddedProvider
+from agent_magics.providers.presets import Preset
 from agent_magics.providers.recorded import RecordedProvider
+from agent_magics.providers.recorded.cassette import Cassette
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.servers import server
-from agent_magics.providers.tape import Tape
 from agent_magics.settings.servers import address_of
 from agent_magics.testing import ProviderContract
+from tests.providers.answers import CHAT_PRESETS, known_server
 from tests.providers.own_provider import installed
 
 pytestmark = pytest.mark.req("P1", "E23")
@@ -52,7 +52,7 @@ class TestScripted(ProviderContract):
 
 
 class TestPresets(ProviderContract):
-    @pytest.fixture(autouse=True, params=PRESETS, ids=lambda preset: str(preset.provider))
+    @pytest.fixture(autouse=True, params=CHAT_PRESETS, ids=lambda preset: str(preset.provider))
     def _of_the_table(self, request: pytest.FixtureRequest) -> None:
         self.preset: Preset = request.param
 
@@ -64,7 +64,7 @@ class TestPresets(ProviderContract):
 
     def made(self, handle: Any) -> Provider:
         environ = {self.preset.urls[0]: "https://mine.test"}
-        return server(
+        return known_server(
             self.preset,
             base_url=None if self.preset.base_url else address_of(self.preset, environ),
             api_key="k",
@@ -120,10 +120,10 @@ class TestRecorded(ProviderContract):
 
     def make_provider(self) -> Provider:
         inner = ScriptedProvider(["yes"], repeat=True)
-        return RecordedProvider(inner, Tape(self.path), self.mode)
+        return RecordedProvider(inner, Cassette(self.path), self.mode)
 
     def make_failing(self) -> Provider:
-        return RecordedProvider(ScriptedProvider([]), Tape(self.path), "replay")
+        return RecordedProvider(ScriptedProvider([]), Cassette(self.path), "replay")
 
 
 @pytest.mark.slow

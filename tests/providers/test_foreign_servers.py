@@ -25,9 +25,13 @@ from agent_magics.core.errors import ContextOverflow
 from agent_magics.core.messages import Assistant, Text, ToolResult, User
 from agent_magics.core.ports import Provider
 from agent_magics.providers.anthropic import Anthropic
-from agent_magics.providers.openai import OpenAICompatible
-from agent_magics.providers.servers import server
-from tests.providers.answers import QUICK, answer_of, ask
+from agent_magics.providers.http.provider import HTTPProvider
+from tests.providers.answers import (
+    QUICK,
+    answer_of,
+    ask,
+    known_server,
+)
 from tests.providers.loopback import Exchange, free_port, serving
 
 BIN = Path(sys.prefix).with_name(f"{Path(sys.prefix).name}-servers") / "bin"
@@ -133,8 +137,8 @@ def litellm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"{url}/v1"
 
 
-def by_openai(base_url: str, key: str = KEY) -> OpenAICompatible:
-    made = server("litellm", base_url=base_url, api_key=key)
+def by_openai(base_url: str, key: str = KEY) -> HTTPProvider:
+    made = known_server("litellm", base_url=base_url, api_key=key)
     made._retry = QUICK
     return made
 

@@ -22,16 +22,22 @@ from agent_magics.core.messages import (
     User,
 )
 from agent_magics.core.slots import ModelParams
-from agent_magics.providers.payload import payload_of
+from agent_magics.providers.adapters import ADAPTERS
+from agent_magics.providers.openai_chat.payload import NO_QUIRKS, payload_of
 from agent_magics.providers.presets import PRESETS, Preset, Quirks, changed_quirks, preset
-from agent_magics.providers.servers import server
 from agent_magics.settings.choice import expected_model, resolve_model
 from agent_magics.settings.servers import PROVIDER_IDS, address_of, provider_of, reachable
-from tests.providers.answers import answer_of, ask, hello_stream
+from tests.providers.answers import (
+    CHAT_PRESETS,
+    answer_of,
+    ask,
+    hello_stream,
+    known_server,
+)
 
 pytestmark = pytest.mark.req("P1")
 NAMED = [
-    *("openai", "azure", "ollama", "lmstudio", "llamacpp", "vllm", "litellm"),
+    *("openai", "anthropic", "azure", "ollama", "lmstudio", "llamacpp", "vllm", "litellm"),
     *("openrouter", "groq", "deepseek", "mistral", "gemini"),
 ]
 TOOL = ToolDefinition(name="f", description="d", parameters={"type": "object"})
@@ -61,7 +67,9 @@ def exchange(provider: str, **more: Any) -> ChatRequest:
 
 def body_for(provider: str, request: ChatRequest | None = None) -> dict[str, Any]:
     return payload_of(
-        request or exchange(provider), quirks=preset(provider).quirks, author=(provider, "m")
+        request or exchange(provider),
+        quirks=preset(provider).quirks or NO_QUIRKS,
+        author=(provider, "m"),
     )
 
 
@@ -70,6 +78,11 @@ def test_every_server_that_people_use_is_in_the_table() -> None:
     assert sorted(each.provider for each in PRESETS) == sorted(NAMED)
     assert set(NAMED) < set(PROVIDER_IDS)
     assert len(set(PROVIDER_IDS)) == len(PROVIDER_IDS)
+
+
+def test_every_preset_has_an_adapter() -> None:
+    """And no adapter is there for nobody."""
+    assert {each.adapter for each in PRESETS} == set(ADAPTERS)
 
 
 @pytest.mark.parametrize("known", PRESETS, ids=lambda known: str(known.provider))
@@ -81,7 +94,7 @@ def test_every_preset_is_documented(known: Preset) -> None:
 
 
 @pytest.mark.req("dec63")
-@pytest.mark.parametrize("known", PRESETS, ids=lambda known: str(known.provider))
+@pytest.mark.parametrize("known", CHAT_PRESETS, ids=lambda known: str(known.provider))
 def test_a_provider_is_asked_at_its_place_with_its_key(known: Preset) -> None:
     """The key from its own variable, where the provider wants it; nobody else gets one."""
     seen: list[httpx.Request] = []
@@ -94,7 +107,7 @@ def test_a_provider_is_asked_at_its_place_with_its_key(known: Preset) -> None:
     if not known.base_url:
         environ[known.urls[0]] = "https://mine.openai.azure.com/"
     provider = provider_of(known, environ)
-    made = server(
+    made = known_server(
         known,
         base_url=address_of(known, environ),
         api_key="the-key-of-it",
@@ -111,7 +124,9 @@ def test_a_provider_is_asked_at_its_place_with_its_key(known: Preset) -> None:
 
 @pytest.mark.req("dec63")
 @pytest.mark.parametrize(
-    "known", [each for each in PRESETS if each.needs_key], ids=lambda known: str(known.provider)
+    "known",
+    [each for each in CHAT_PRESETS if each.needs_key],
+    ids=lambda known: str(known.provider),
 )
 def test_a_hosted_provider_is_not_asked_without_a_key(known: Preset) -> None:
     """The sentence names the variable before anything is sent; a place of one's own needs none."""
@@ -122,12 +137,12 @@ def test_a_hosted_provider_is_not_asked_without_a_key(known: Preset) -> None:
         return hello_stream()
 
     transport = httpx.MockTransport(handle)
-    error = answer_of(server(known, transport=transport)).error
+    error = answer_of(known_server(known, transport=transport)).error
     assert error is not None
     assert known.keys[0] in error.message
     assert asked == []
     if known.base_url:
-        mine = server(known, base_url="http://127.0.0.1:9/v1", transport=transport)
+        mine = known_server(known, base_url="http://127.0.0.1:9/v1", transport=transport)
         assert answer_of(mine).text == "Hello"
 
 
@@ -157,7 +172,7 @@ def test_azure_is_asked_by_deployment(environ: dict[str, str], url: str, place: 
         return hello_stream()
 
     azure = preset("azure")
-    made = server(
+    made = known_server(
         azure,
         base_url=address_of(azure, {**environ, "AZURE_OPENAI_ENDPOINT": place}),
         api_key="k",
@@ -247,7 +262,7 @@ def test_every_quirk_is_documented(name: str) -> None:
 def test_quirks_are_set_by_the_environment() -> None:
     """By their names, on top of the table's."""
     changed = changed_quirks(
-        preset("mistral").quirks, "limit=max_completion_tokens, tools = no", "X"
+        preset("mistral").quirks or Quirks(), "limit=max_completion_tokens, tools = no", "X"
     )
     assert changed == Quirks(
         stream_options=False, assistant_after_tool=True, limit="max_completion_tokens", tools=False
@@ -389,4 +404,4 @@ def _streaming(provider: str, *choices: dict[str, Any]) -> Any:
     transport = httpx.MockTransport(
         lambda _: httpx.Response(200, headers={"content-type": "text/event-stream"}, text=body)
     )
-    return server(provider, api_key="k", transport=transport)
+    return known_server(provider, api_key="k", transport=transport)

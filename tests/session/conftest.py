@@ -15,8 +15,8 @@ from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import SessionLoop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import SessionLoop
 
 T = TypeVar("T")
 

@@ -60,7 +60,7 @@ def asked(bench: Bench) -> list[str]:
 
 
 def checkpoints(session: Session) -> list[dict[str, Any]]:
-    events = (event.payload for event in session._desk.mirror.events)
+    events = (event.payload for event in session._open_session.loaded.events)
     return [e.value for e in events if isinstance(e, Metadata) and e.key == "memory_checkpoint"]
 
 

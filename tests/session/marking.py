@@ -108,7 +108,7 @@ class MarkingModel:
         return {"text": f"{HEADED}\n{' '.join(MARK.findall(shown))}"}
 
     def _look(self, request: ChatRequest) -> None:
-        """What was asked goes whole and verbatim (invariant 9), and no doomed request (C15)."""
+        """What was asked goes whole and verbatim, and no doomed request."""
         users = [text_of(m.content) for m in request.messages if isinstance(m, User)]
         for text in self.asked:
             assert users.count(text) == 1, f"{text[:40]!r} was not sent as it was said"

@@ -1,4 +1,4 @@
-"""Acceptance points of seed 001 § 11 that belong to no other file, by their number."""
+"""What an agent must be able to do that belongs to no other file."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused_at_build(
 
 @pytest.mark.req("E22")
 def test_the_defaults_are_those_of_the_seed() -> None:
-    """Numbers of E22."""
+    """Numbers that others rely on change only on purpose."""
     config = AgentConfig(default_model="x:y")
     assert config.tool_timeout_ms == 120_000
     assert config.max_tool_calls_per_turn == 50

@@ -12,7 +12,7 @@ import agent_magics
 from agent_magics.core.errors import InputValidation, StorageDuplicate, StorageError
 from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.session.agent import Agent
-from agent_magics.session.agent_memory import AgentMemory, short_ids
+from agent_magics.session.memory.agent_memory import AgentMemory, short_ids
 from agent_magics.testing import memory, refused
 
 if TYPE_CHECKING:

@@ -18,7 +18,15 @@ from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
 from tests.providers.answers import anthropic_server
-from tests.providers.anthropic_words import START, STOP, events, hello, opened, piece, stopped
+from tests.providers.anthropic.examples import (
+    START,
+    STOP,
+    events,
+    hello,
+    opened,
+    piece,
+    stopped,
+)
 
 THOUGHT = {"type": "thinking", "thinking": "Add them.", "signature": "sig"}
 

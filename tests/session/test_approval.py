@@ -1,4 +1,4 @@
-"""A tool that changes something runs when a person, or the settings, let it (decision 55)."""
+"""A tool that changes something runs when a person, or the settings, let it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_magics.core.turns import (
     ToolEnded,
     ToolStarted,
 )
-from agent_magics.session.gate import visible
+from agent_magics.session.turn.tool_approval import visible
 from agent_magics.tools.schema import tool
 from tests.session.approving import Disk, Person, batch, results, shown, stored, word, write
 

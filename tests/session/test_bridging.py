@@ -1,4 +1,4 @@
-"""Facts and summaries that go from one slot to another (seed 003, decision 48)."""
+"""Facts and summaries that go from one slot to another."""
 
 from __future__ import annotations
 
@@ -362,13 +362,15 @@ def test_a_reserved_key_is_refused(bench: Bench) -> None:
 
 
 def test_usage_of_a_bridge_has_its_own_purpose(bench: Bench) -> None:
-    """It is in the ledger under `bridge` (decision 42)."""
+    """It is in the ledger under `bridge`."""
 
     async def scene() -> None:
         session = await two(bench, "Yes.", SUMMARY)
         await session.submit_turn("Well?")
         await session.bridge("default", "plan")
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert [usage.purpose for usage in spent] == ["turn", "bridge"]
 
     asyncio.run(scene())

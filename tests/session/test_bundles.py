@@ -148,11 +148,11 @@ def test_nothing_is_half_imported(bench: Bench, tmp_path: Path) -> None:
                 " SELECT RAISE(ABORT, 'spoilt'); END"
             )
 
-        await store.on_connection(spoil)
+        await store.database.on_connection(spoil)
         with pytest.raises(StorageError, match="spoilt"):
             await agent.import_session(tmp_path / "s.jsonl")
         assert await store.load("s") is None
-        await store.on_connection(lambda held: held.raw.execute("DROP TRIGGER spoil"))
+        await store.database.on_connection(lambda held: held.raw.execute("DROP TRIGGER spoil"))
         await agent.import_session(tmp_path / "s.jsonl")
         assert await store.load("s") is not None
 

@@ -22,8 +22,8 @@ from agent_magics.core.errors import (
 from agent_magics.core.messages import Message, User, text_of
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from tests.session.filling import SUMMARY, summary
 
 if TYPE_CHECKING:
@@ -251,13 +251,13 @@ def test_a_stale_candidate_loses(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await long_session(bench)
-        desk = session._desk
-        slot = desk.mirror.slot(None)
+        open_session = session._open_session
+        slot = open_session.loaded.slot(None)
         await session.rewind(to_seq=session.turns()[-2].last_seq)
-        stale = desk.slot_changes.clear(slot)
+        stale = open_session.slot_changes.clear(slot)
         before = session.messages()
         with pytest.raises(CompactionStale):
-            await background_loop().hop(lambda: desk.commit(stale))
+            await background_loop().hop(lambda: open_session.commit(stale))
         assert session.messages() == before
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""What `context_info` tells: each number of C18, and the same that the trigger goes by."""
+"""What `context_info` tells: each number, and the same that the trigger goes by."""
 
 from __future__ import annotations
 
@@ -138,17 +138,17 @@ def test_a_count_of_this_very_request_is_told_as_measured(bench: Bench) -> None:
     async def scene() -> None:
         session = await bench.session(LONG, "two")
         await session.submit_turn(LONG)
-        draught = session.next_request()
+        prepared = session.next_request()
         counted = Usage(
             purpose="turn",
             provider="scripted",
             model="test",
             input_tokens=700,
-            estimated_input_tokens=draught.info.estimate,
-            digest=draught.digest,
+            estimated_input_tokens=prepared.info.estimate,
+            digest=prepared.digest,
         )
-        slot, turn = session._desk.mirror.slot(None), session.turns()[-1].turn_id
-        await session._desk.recorder.append([counted], slot_uid=slot.uid, turn_id=turn)
+        slot, turn = session._open_session.loaded.slot(None), session.turns()[-1].turn_id
+        await session._open_session.recorder.append([counted], slot_uid=slot.uid, turn_id=turn)
         info = session.context_info()
         assert (info.source, info.used, info.last_measured) == ("measured", 700, 700)
         assert info.remaining == info.limits.threshold - 700

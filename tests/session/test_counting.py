@@ -1,4 +1,4 @@
-"""A text is counted when it is recorded; no later turn counts it again (decision 38)."""
+"""A text is counted when it is recorded; no later turn counts it again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from agent_magics.core.events import AssistantMessage, LedgerEvent, NewEvent, Us
 from agent_magics.core.messages import System, Text, ToolResult
 from agent_magics.core.ports import Change, Owner
 from agent_magics.ledger.sqlite.store import SqlStore
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from benchmarks.recorded import read_conversations, script_of
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_magics.session.extensions import extension_names, load_extensions
+from agent_magics.session.extensions.packages import extension_names, load_extensions
 
 MODULE = """
 from agent_magics import tool
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.providers.scripted import ScriptedProvider
 
 

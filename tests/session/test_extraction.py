@@ -76,7 +76,7 @@ def test_it_is_announced_counted_and_marked(bench: Bench) -> None:
         assert [e for e in events if isinstance(e, MemoriesChanged)] == [MemoriesChanged(created=1)]
         assert isinstance(outcome, Completed)
         assert (outcome.warnings, outcome.reply.usage) == ((), None)
-        spent = [e for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [e for e in session._open_session.loaded.events if isinstance(e.payload, Usage)]
         assert [(e.payload.purpose, e.payload.input_tokens) for e in spent] == [  # type: ignore[union-attr]
             ("turn", None), ("memory", 70),
         ]  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_forced_close_leaves_it_to_the_next_opening(bench: Bench) -> None:
         store = await left_unread(bench)
         assert asked(bench) == []
         again = await bench.resumed("s", "b", operations(create()), "c", memories=store)
-        assert asked(bench) == []  # opening asks nothing (D 43)
+        assert asked(bench) == []  # opening asks nothing
         events, outcome = await told(again, "And now?")
         assert isinstance(outcome, Completed)
         assert outcome.warnings == (
@@ -287,7 +287,7 @@ def test_the_memory_model_reads(bench: Bench) -> None:
 
 @pytest.mark.req("E20.4")
 def test_compaction_hides_and_repeats_nothing(bench: Bench) -> None:
-    """After a compaction each turn is read exactly once, in its own words (seed 001 § 11, 4)."""
+    """After a compaction each turn is read exactly once, in its own words."""
 
     async def scene() -> None:
         headings = "\n".join(
@@ -387,7 +387,7 @@ def test_a_running_turn_bounds_what_is_read(bench: Bench) -> None:
 
 
 def test_private_reasoning_is_not_read(bench: Bench) -> None:
-    """It is in no transcript (decision 5)."""
+    """It is in no transcript."""
 
     async def scene() -> None:
         session = await bench.session(

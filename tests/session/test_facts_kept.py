@@ -23,7 +23,7 @@ from agent_magics.context.projection import project
 from agent_magics.context.prompt import SUMMARY_HEADINGS, render_summary
 from agent_magics.context.source import head_and_tail, item_of
 from agent_magics.context.tokens import count_message
-from agent_magics.context.view import View, turns_of
+from agent_magics.context.view import SlotHistory, turns_of
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import Metadata
@@ -168,7 +168,7 @@ def test_a_long_chain_without_limits_keeps_every_fact(shared: Path) -> None:
 
 def check_chain_without_limits(conversations: list[Conversation], *, every: int) -> None:
     events = asyncio.run(replay(script_of(conversations), window=32_000)).spoken
-    view = View(slot_uid=events[0].slot_uid or "", events=tuple(events))
+    view = SlotHistory(slot_uid=events[0].slot_uid or "", events=tuple(events))
     ends = [span.last_seq for span in turns_of(view)][every - 1 :: every]
     checkpoint: Checkpoint | None = None
     whole: set[str] = set()

@@ -1,4 +1,4 @@
-"""One prompt in several slots at once (B5, decision 28)."""
+"""One prompt in several slots at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agent_magics.core.errors import InputValidation, SlotNotFound, SlotReadonly
 from agent_magics.core.messages import User, text_of
 from agent_magics.core.slots import Readonly
 from agent_magics.core.turns import Cancelled, Completed, Failed
-from agent_magics.session.loop import background_loop
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

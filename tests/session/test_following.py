@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent_magics.session.following import SHARE_OF_LOOP, Following
+from agent_magics.session.state.followers import SHARE_OF_LOOP, Followers
 from tests.session.conftest import Bench
 
 SLOW_S = 0.01
@@ -42,7 +42,7 @@ def test_a_view_that_fails_harms_no_other(caplog: pytest.LogCaptureFixture) -> N
     first, broken, last = Seen(), Seen(trouble="a secret"), Seen()
 
     async def scene() -> None:
-        following = Following({})
+        following = Followers({})
         for view in (first, broken, last):
             following.follow(view)
         for _ in range(2):
@@ -65,7 +65,7 @@ def test_all_views_together_take_their_share_of_the_loop() -> None:
     views = [Seen(slow_s=SLOW_S) for _ in range(20)]
 
     async def scene() -> None:
-        following = Following({})
+        following = Followers({})
         for view in views:
             following.follow(view)
         following.changed()
@@ -85,7 +85,7 @@ def test_only_what_grows_is_refreshed_while_turns_stream() -> None:
     running: Mapping[str, object] = {"u1": object()}
 
     async def scene(view: Seen) -> int:
-        following = Following(running)
+        following = Followers(running)
         leave = following.follow(view)
         following.changed()
         await asyncio.sleep(0.5)

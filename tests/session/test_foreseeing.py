@@ -10,7 +10,7 @@ import pytest
 from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.slots import Focused
-from agent_magics.session.compacting import CompactionOutcome
+from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
 

@@ -28,7 +28,7 @@ from agent_magics.core.hooks import (
     TurnStartPatch,
 )
 from agent_magics.core.messages import UserInput
-from agent_magics.session.hooks import HookEntry, HookRegistry, HookScope
+from agent_magics.session.extensions.hooks import HookEntry, HookRegistry, HookScope
 from agent_magics.session.parts import SystemClock
 
 STARTING = TurnStarting(user_input=UserInput.of("q"))

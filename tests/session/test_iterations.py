@@ -1,4 +1,4 @@
-"""Turns larger than the window: cut at an iteration, and never in silence (decision 35, C15)."""
+"""Turns larger than the window: cut at an iteration, and never in silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 16: the view that lives is the view that a new process loads, whatever was done."""
+"""The view that lives is the view that a new process loads, whatever was done."""
 
 from __future__ import annotations
 

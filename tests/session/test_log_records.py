@@ -1,4 +1,4 @@
-"""What goes into log records: ids and numbers, never a word of what was said (C19, D 66)."""
+"""What goes into log records: ids and numbers, never a word of what was said."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_magics.core.errors import AgentError, AgentShutdown
-from agent_magics.session.loop import SessionLoop, background_loop, hop_iter, hops, run
+from agent_magics.threads.loop import SessionLoop, background_loop, hop_iter, on_session_loop, run
 from tests.session.looping import PATIENCE_S, thread_name
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
@@ -53,7 +53,7 @@ def test_hops_makes_a_method_awaitable_from_any_loop() -> None:
     """The decorator keeps name, arguments and result."""
 
     class Session:
-        @hops
+        @on_session_loop
         async def ask(self, text: str, *, loud: bool = False) -> tuple[str, str]:
             """Ask."""
             return threading.current_thread().name, text.upper() if loud else text
@@ -425,7 +425,7 @@ def test_a_forked_child_is_told_and_its_parent_works_on(loop: SessionLoop) -> No
 
 SCRIPT = """
 import asyncio, threading, time
-from agent_magics.session.loop import background_loop
+from agent_magics.threads.loop import background_loop
 async def hangs():
     while True:
         try:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from agent_magics.core.errors import AgentError, Interrupted
-from agent_magics.session.loop import SessionLoop
-from agent_magics.session.main_thread import MainThread
+from agent_magics.threads.loop import SessionLoop
+from agent_magics.threads.main_thread import MainThread
 from tests.session.looping import PATIENCE_S, thread_name
 
 

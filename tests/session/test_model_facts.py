@@ -1,4 +1,4 @@
-"""What is known of a model: a person's word, its server's, a list's, and else 128,000 (P7)."""
+"""What is known of a model: a person's word, its server's, a list's, and else 128,000."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_magics.core.messages import Image, Text, UserInput
 from agent_magics.core.turns import Completed, Failed
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.request import digest_of
+from agent_magics.session.request.request_builder import digest_of
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def test_an_image_is_refused_only_where_somebody_said_it_is_not_seen(
             assert provider.requests == []
             (refused,) = [
                 each.payload
-                for each in session._desk.mirror.events
+                for each in session._open_session.loaded.events
                 if isinstance(each.payload, Usage)
             ]
             assert refused.attempt == 0
@@ -166,7 +166,9 @@ def test_what_a_blind_model_is_sent_is_what_is_weighed_and_shown(bench: Bench) -
         assert session.next_request().info.used < seeing - IMAGE_TOKENS / 2
         await session.submit_turn("and?")
         sent = bench.provider.requests[-1]
-        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        used = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert used[-1].digest == digest_of(sent)
         assert used[-1].estimated_input_tokens < IMAGE_TOKENS
         assert session.next_request().request.messages[: len(sent.messages)] == sent.messages

@@ -1,4 +1,4 @@
-"""An automatic `summary_override` follows the turns it was made of (decision 25)."""
+"""An automatic `summary_override` follows the turns it was made of."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_rewind_takes_the_summary_of_what_it_removes(
         before = session.messages()
         gone = await session.rewind(to_seq=ends(session)[turns])
         assert override(session) == left
-        said = [event.payload for event in session._desk.mirror.events]
+        said = [event.payload for event in session._open_session.loaded.events]
         told = [each.config for each in said if isinstance(each, SlotChanged) and each.config]
         assert told[-1].mode == session.slot_config().mode
         await session.rewind(to_seq=ends(session)[-1], undoes=gone)

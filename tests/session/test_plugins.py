@@ -36,7 +36,7 @@ from agent_magics.core.hooks import (
 from agent_magics.core.ports import PluginContext
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

@@ -12,8 +12,8 @@ from msgspec import structs
 from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Usage, kind_of
 from agent_magics.core.slots import DeriveStrategy, Focused, SlotConfig
-from agent_magics.session.rebuilding import rebuild
-from agent_magics.session.request import digest_of
+from agent_magics.session.request.rebuilding import rebuild
+from agent_magics.session.request.request_builder import digest_of
 from agent_magics.session.session import Session
 from tests.session.test_live_view import KEEP_LITTLE, OPERATIONS, _do, answered, twice
 
@@ -180,7 +180,12 @@ def test_a_model_that_is_gone_is_no_hindrance(bench: Bench) -> None:
             structs.replace(each, payload=gone) if each.seq == usage.seq else each
             for each in state.events
         )
-        made = rebuild(session._desk, structs.replace(state, events=events), usage.seq)
+        made = rebuild(
+            structs.replace(state, events=events),
+            usage.seq,
+            models=session._open_session.models.lookup,
+            builder_for=session._open_session.requests.builder_for,
+        )
         assert made is not None
         assert made.request.model == "m"
         assert not made.is_exact

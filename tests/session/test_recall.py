@@ -16,7 +16,7 @@ from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Image, System, User, UserInput, text_of
 from agent_magics.core.turns import Completed, ErrorNoted
 from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
-from agent_magics.session.recall import MAX_SHOWN_TOKENS, Recall, beyond, within
+from agent_magics.session.memory.recall import MAX_SHOWN_TOKENS, Recall, beyond, within
 from agent_magics.testing import memory
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_no_memory_leaves_its_block(bench: Bench) -> None:
 
 
 def test_an_image_alone_is_no_query(bench: Bench) -> None:
-    """Only text is searched by (seed 001 § 6.7)."""
+    """Only text is searched by."""
 
     async def scene() -> None:
         store = Broken(StorageError("must not be asked"))
@@ -245,9 +245,9 @@ def test_a_ledger_without_a_namespace_uses_the_configured_one(
 
     async def scene() -> None:
         session = await bench.session("a", "b", memories=await filled("likes tea"))
-        session._desk.mirror.metadata.pop("memory_namespace")
-        desk = session._desk
-        desk.remembering = desk.parts.memory.enter(desk.recorder)
+        session._open_session.loaded.metadata.pop("memory_namespace")
+        open_session = session._open_session
+        open_session.remembering = open_session.parts.memory.attach(open_session.recorder)
         first = await session.send_message("hello")
         second = await first.join()
         assert isinstance(second, Completed)
@@ -309,12 +309,12 @@ def test_what_is_told_makes_room_for_itself() -> None:
 
     async def scene() -> None:
         recall = Recall(await filled("a", "b", "c", namespace="ns"), "ns", 4)
-        recall.tell(memory("too early", memory_id="m8"))
+        recall.add(memory("too early", memory_id="m8"))
         await recall.load()
         assert recall.shown == ("c", "b")
-        recall.tell(memory("new", memory_id="m9"))
+        recall.add(memory("new", memory_id="m9"))
         assert recall.shown == ("new", "c")
-        recall.tell(memory("new words", memory_id="m9"))
+        recall.add(memory("new words", memory_id="m9"))
         assert recall.shown == ("new words", "c")
 
     asyncio.run(scene())

@@ -191,7 +191,7 @@ def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None
     killed(
         bench.path,
         """
-        from agent_magics.session.compacting import Compactor
+        from agent_magics.session.compaction.checkpoints import Checkpoints
         from agent_magics.context.prompt import SUMMARY_HEADINGS
         from agent_magics.core.config import CompactionConfig
 
@@ -202,7 +202,7 @@ def test_a_kill_between_summary_and_commit_changes_nothing(bench: Bench) -> None
             os.kill(os.getpid(), signal.SIGKILL)
 
         async def scene():
-            Compactor.commit = die_before_commit
+            Checkpoints.commit = die_before_commit
             session = await opened(
                 *[LONG] * 4,
                 {"text": SUMMARY, "purpose": "compaction"},

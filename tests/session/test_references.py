@@ -227,7 +227,7 @@ def test_a_source_that_fails_is_left_out(bench: Bench, caplog: pytest.LogCapture
 def test_what_was_not_recorded_was_not_seen(bench: Bench) -> None:
     """A turn that may not start leaves the news new."""
     from agent_magics.core.hooks import Abort, HookPayload
-    from agent_magics.session.plugins import PluginBase
+    from agent_magics.session.extensions.plugins import PluginBase
 
     class Closed(PluginBase):
         is_shut = True

@@ -1,4 +1,4 @@
-"""Nothing random goes into a request: the same conversation is the same bytes (decision 61)."""
+"""Nothing random goes into a request: the same conversation is the same bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.skills import Skill
 from agent_magics.core.slots import DeriveStrategy, SlotConfig
-from agent_magics.providers.anthropic_payload import payload_of as anthropic_payload
-from agent_magics.providers.payload import payload_of
+from agent_magics.providers.anthropic.payload import payload_of as anthropic_payload
+from agent_magics.providers.openai_chat.payload import payload_of
 from agent_magics.tools.schema import tool
 from tests.session.conftest import Bench
 

@@ -1,4 +1,4 @@
-"""The tests of seed 002 § 20.1, § 20.3 and § 20.4 that need a session, under their names there."""
+"""Budgets, storage and restoring, as far as they need a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget
 from agent_magics.core.messages import Assistant, TokenUsage
 from agent_magics.core.turns import Completed
-from agent_magics.notebook.views.state import state_of
+from agent_magics.notebook.views.session_state import state_of
 from tests.session.filling import (
     LONG,
     SMALL,
@@ -33,7 +33,7 @@ from tests.session.filling import (
 if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
-# § 20.1 budget
+# Budget
 
 
 @pytest.mark.req("C5")
@@ -90,7 +90,7 @@ def test_fixed_parts_over_the_budget_are_a_clear_error(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-# § 20.3 storage
+# Storage
 
 
 @pytest.mark.req("C1", "E2", "C20.3")
@@ -112,7 +112,7 @@ def test_seqs_go_on_rising_after_a_compaction(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-# § 20.4 restoring
+# Restoring
 
 
 @pytest.mark.req("C3", "C17", "E18", "inv16", "C20.4")
@@ -213,7 +213,7 @@ def test_a_missing_or_broken_checkpoint_gives_the_whole_raw_history(
 
 @pytest.mark.req("C17", "dec43", "C20.4")
 def test_restoring_asks_no_provider_and_writes_nothing(bench: Bench) -> None:
-    """Not a row is added, changed or gone; no timeline is built (decision 40)."""
+    """Not a row is added, changed or gone; no timeline is built."""
     tables = ("events", "slots", "checkpoints", "drafts")
 
     async def scene() -> None:
@@ -254,7 +254,7 @@ def test_private_state_goes_back_only_to_the_model_that_made_it(bench: Bench) ->
     asyncio.run(scene())
 
 
-# § 21, the statements that no test above names
+# What no test above names
 
 
 @pytest.mark.req("C18", "C20.10")
@@ -312,8 +312,11 @@ def test_one_function_decides_and_one_way_compacts(root: Path) -> None:
                     if ast.unparse(node.func).endswith(name):
                         places.add(path.relative_to(root / "agent_magics").as_posix())
     assert asking == {
-        "should_compact": {"session/fitting.py"},
-        "compactor.compact": {"session/fitting.py", "session/session.py"},
+        "should_compact": {"session/compaction/trigger.py"},
+        "compactor.compact": {
+            "session/compaction/turn_compaction.py",
+            "session/open/compaction_actions.py",
+        },
     }
 
 

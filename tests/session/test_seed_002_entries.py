@@ -1,4 +1,4 @@
-"""The tests of seed 002 § 20.5, each under its name there: by hand, by itself, after overflows."""
+"""The ways to a compaction: by hand, by itself, after overflows."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from agent_magics.core.errors import AgentError
 from agent_magics.core.messages import Image, Text, UserInput
 from agent_magics.core.money import SpendingLimit
 from agent_magics.core.turns import Failed
-from agent_magics.notebook.ledger_lines import line_of, parts_of
+from agent_magics.notebook.views.ledger.lines import line_of, parts_of
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
+from agent_magics.session.request.turn_spending import TurnSpending
 from agent_magics.session.session import Session
-from agent_magics.session.tally import Tally
 
 MODEL = "scripted:m@http://me:a-password@host/v1?code=a-code"
 SHOWN = "scripted:m@http://host/v1"
@@ -90,7 +90,7 @@ def test_no_sentence_shows_what_an_address_hides() -> None:
             assert SHOWN in sentence
             assert part in sentence
         check("\n".join(said))
-        for event in session._desk.mirror.events:
+        for event in session._open_session.loaded.events:
             check(line_of(event.payload))
             check("\n".join(part.text for part in parts_of(event.payload)))
 
@@ -122,7 +122,7 @@ def test_frames_show_no_more_than_outputs_do() -> None:
 def test_the_note_on_prices_shows_no_more() -> None:
     """It is a warning of a turn."""
     config = AgentConfig(default_model=MODEL, max_cost_per_turn=SpendingLimit(usd=1.0))
-    said = Tally(config=config, session=lambda: None).warning(MODEL, is_priced=False)  # type: ignore[arg-type,return-value]
+    said = TurnSpending(config=config, session=lambda: None).warning(MODEL, is_priced=False)  # type: ignore[arg-type,return-value]
     assert said
     assert SHOWN in said
     check(said)

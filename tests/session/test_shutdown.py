@@ -12,7 +12,7 @@ from agent_magics.core.config import SessionConfig
 from agent_magics.core.errors import AgentShutdown
 from agent_magics.core.hooks import HookPayload
 from agent_magics.session.agent import Agent
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

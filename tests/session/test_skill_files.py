@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_magics.core.skills import Skill
-from agent_magics.session.skill_files import FoundSkills, find_skills
+from agent_magics.session.extensions.skill_files import FoundSkills, find_skills
 
 GOOD = """\
 ---

@@ -24,8 +24,8 @@ from agent_magics.core.skills import Skill
 from agent_magics.core.slots import Focused, SlotConfig
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.plugins import PluginBase
-from agent_magics.session.skills import SkillRegistry
+from agent_magics.session.extensions.plugins import PluginBase
+from agent_magics.session.extensions.skills import SkillRegistry
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def test_no_filter_touches_the_skill_of_the_running_turn(bench: Bench) -> None:
 
 @pytest.mark.req("E17", "dec3", "dec4")
 def test_the_whole_prompt_stands_in_its_order(bench: Bench) -> None:
-    """Each section in a tag of its name, as § 6.6 lists them; what changes comes with the turn."""
+    """Each section in a tag of its name; what changes comes with the turn."""
 
     class Quiet(PluginBase):
         def turn_start(self, _: HookPayload) -> ContinueWith:

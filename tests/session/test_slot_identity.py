@@ -1,4 +1,4 @@
-"""One identity a slot: its own prompt, model, tools and parameters (S16, seed 003)."""
+"""One identity a slot: its own prompt, model, tools and parameters."""
 
 from __future__ import annotations
 

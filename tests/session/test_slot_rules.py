@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_magics.context.projection import Projection, project
-from agent_magics.context.view import View
+from agent_magics.context.view import SlotHistory
 from agent_magics.core.errors import (
     InputValidation,
     SlotAlreadyExists,
@@ -26,7 +26,7 @@ from agent_magics.core.slots import (
     Static,
 )
 from agent_magics.core.turns import ToolStarted
-from agent_magics.session import listing
+from agent_magics.session.slots import listing
 from agent_magics.tools.schema import tool
 from tests.session.telling import said, talk
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 
-# Beyond the seed's names
+# Other rules
 
 
 @pytest.mark.req("S8")
@@ -44,7 +44,7 @@ def test_a_slot_in_which_nothing_happened_is_not_counted_again(
     """Views ask for the list at each change; a long notebook with many slots must not feel it."""
     counted: list[str] = []
 
-    def counting(view: View, **rest: Any) -> Projection:
+    def counting(view: SlotHistory, **rest: Any) -> Projection:
         counted.append(view.slot_uid)
         return project(view, **rest)
 
@@ -195,7 +195,7 @@ def test_a_running_turn_has_no_end_to_derive_at(bench: Bench) -> None:
 
 @pytest.mark.req("S6")
 def test_derive_at_a_turn_takes_its_end_only(bench: Bench) -> None:
-    """`at_seq` ends a turn; a seq in the middle names the two nearest ends (D 18)."""
+    """`at_seq` ends a turn; a seq in the middle names the two nearest ends."""
 
     async def scene() -> None:
         session = await bench.session(*"abc")

@@ -1,4 +1,4 @@
-"""The 11 tests of seed 000 § 10.2 and the 5 of its § 9.5, under their names, on real files."""
+"""Slots on real files: made, derived, switched, deleted and found again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.session.conftest import Bench
 
 
-# Seed 000 § 10.2
+# Slots
 
 
 @pytest.mark.req("S1", "S5", "E18")
@@ -219,7 +219,7 @@ def test_slot_save_on_readonly_side_effect(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-# Seed 000 § 9.5
+# Deriving
 
 
 @pytest.mark.req("S6")
@@ -240,7 +240,7 @@ def test_derive_full_sees_the_parents_messages(bench: Bench) -> None:
 
 @pytest.mark.req("S6")
 def test_derive_focused_sees_the_filtered_messages(bench: Bench) -> None:
-    """A focused child never sees what the filter left out, in any mode (D 19)."""
+    """A focused child never sees what the filter left out, in any mode."""
 
     async def scene() -> None:
         session = await bench.session(*"abcd")
@@ -256,7 +256,7 @@ def test_derive_focused_sees_the_filtered_messages(bench: Bench) -> None:
 
 @pytest.mark.req("S6", "E18")
 def test_derived_slot_loads_by_itself_after_saving(bench: Bench) -> None:
-    """A child of a deleted parent is whole after a resume (invariant 11)."""
+    """A child of a deleted parent is whole after a resume."""
 
     async def scene() -> None:
         session = await bench.session("a", "b", session_id="s")

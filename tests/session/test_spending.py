@@ -1,4 +1,4 @@
-"""Money and tokens: what a turn cost, and the limits that end it before the next request (N13)."""
+"""Money and tokens: what a turn cost, and the limits that end it before the next request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from agent_magics.core.turns import (
     TurnOutcome,
 )
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
+from agent_magics.providers.recorded.cassette import Cassette
 from agent_magics.providers.scripted import ScriptedProvider
-from agent_magics.providers.tape import Tape
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
@@ -49,6 +49,11 @@ async def outcome(session: Session, prompt: str = "go") -> TurnOutcome:
     return await (await session.send_message(prompt)).join()
 
 
+def usages(session: Session) -> list[Usage]:
+    events = session._open_session.loaded.events
+    return [event.payload for event in events if isinstance(event.payload, Usage)]
+
+
 def step(**more: Any) -> dict[str, Any]:
     return {"text": "ok", "usage": USAGE, **more}
 
@@ -61,7 +66,7 @@ def test_a_request_is_priced_when_it_is_recorded(bench: Bench) -> None:
         session = await bench.session(LOOK, step(), prices=PRICES, tools=[look])
         reply = await session.submit_turn("go")
         assert reply.cost_usd == pytest.approx(2 * 1.55)
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = usages(session)
         assert [usage.cost_usd for usage in spent] == pytest.approx([1.55, 1.55])
 
     asyncio.run(scene())
@@ -129,7 +134,7 @@ def test_a_session_limit_counts_all_slots_and_holds_after_a_restart(bench: Bench
         ended = await outcome(again)
         assert isinstance(ended, Failed)
         assert bench.provider.requests == []
-        assert again._desk.mirror.spent.usd == pytest.approx(3.1)
+        assert again._open_session.loaded.spent.usd == pytest.approx(3.1)
 
     asyncio.run(scene())
 
@@ -201,18 +206,16 @@ def test_what_failed_attempts_cost_is_in_the_ledger() -> None:
         agent = await AgentBuilder(config).register_model_provider(model).build()
         session = await agent.new_session()
         reply = await session.submit_turn("go")
-        said = [e.payload for e in session._desk.mirror.events]
+        said = [e.payload for e in session._open_session.loaded.events]
         asked = [each for each in said if isinstance(each, Usage)]
-        assert [(each.attempt, each.input_tokens) for each in asked] == [
-            (1, 1_000_000),
-            (2, 1_000_000),
-        ]
+        assert [each.attempt for each in asked] == [1, 2]
+        assert [each.input_tokens for each in asked] == [1_000_000, 1_000_000]
         assert [each.attempt for each in said if isinstance(each, Retry)] == [1]
         assert reply.cost_usd == pytest.approx(1.0 + 1.55)
         assert reply.usage == TokenUsage(
             input_tokens=2_000_000, output_tokens=100_000, cached_tokens=500_000
         )
-        assert session._desk.mirror.spent.requests == 2
+        assert session._open_session.loaded.spent.requests == 2
         await agent.shutdown()
 
     asyncio.run(scene())
@@ -226,10 +229,9 @@ def test_what_no_server_counted_is_told_apart(bench: Bench) -> None:
         session = await bench.session("ok", step(), prices=PRICES)
         await session.submit_turn("one")
         await session.submit_turn("two")
-        asked = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
-        assert asked[0].estimated_output_tokens == 1
-        assert asked[1].estimated_output_tokens == 0
-        assert session._desk.mirror.spent == Spent(
+        asked = usages(session)
+        assert [each.estimated_output_tokens for each in asked] == [1, 0]
+        assert session._open_session.loaded.spent == Spent(
             requests=2,
             input_tokens=1_000_000,
             cached_tokens=500_000,
@@ -254,11 +256,11 @@ def test_a_limit_holds_no_replay(
     """What is in the recording costs nothing; the first request that isn't, is held."""
 
     async def scene() -> None:
-        model, tape = (
+        model, cassette = (
             ScriptedProvider([LOOK, step(), "never"]),
-            Tape(tmp_path / "a.recording.jsonl"),
+            Cassette(tmp_path / "a.recording.jsonl"),
         )
-        provider = RecordedProvider(model, tape, "auto")
+        provider = RecordedProvider(model, cassette, "auto")
         config = AgentConfig(
             default_model="scripted:test",
             prices=PRICES,
@@ -270,7 +272,7 @@ def test_a_limit_holds_no_replay(
         session = await agent.new_session()
         assert isinstance(await outcome(session), Completed)
         await session.clear()
-        tape.go_back({})  # as a cell that runs again
+        cassette.go_back({})  # as a cell that runs again
         provider._mode = mode
         ended = await outcome(session)
         assert isinstance(ended, repeated)
@@ -292,7 +294,7 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
     """Slots that ask the same thing at once: one has the recorded answer, the others are held."""
 
     async def scene() -> None:
-        tape = Tape(tmp_path / "a.recording.jsonl")
+        cassette = Cassette(tmp_path / "a.recording.jsonl")
         model = ScriptedProvider([step(), "never", "never"])
         config = AgentConfig(
             default_model="scripted:test",
@@ -300,11 +302,11 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
             max_cost_per_session=SpendingLimit(usd=1.5),
             session_memory_tools=False,
         )
-        recorded = RecordedProvider(model, tape, "auto")
+        recorded = RecordedProvider(model, cassette, "auto")
         agent = await AgentBuilder(config).register_model_provider(recorded).build()
         session = await agent.new_session()
         assert isinstance(await outcome(session), Completed)
-        tape.go_back({})
+        cassette.go_back({})
         for name in ("a", "b", "c"):
             await session.create_slot(name)
         ended = await session.fan_out("go", ["a", "b", "c"])
@@ -314,7 +316,7 @@ def test_a_recorded_answer_lets_one_of_several_slots_past_a_limit(tmp_path: Path
             "Failed",
         ]
         assert len(model.requests) == 1
-        assert list(tape.places().values()) == [1]
+        assert list(cassette.places().values()) == [1]
         await agent.shutdown()
 
     asyncio.run(scene())
@@ -364,10 +366,8 @@ async def stopped_after(*events: ChatEvent) -> tuple[TurnOutcome, list[Usage], S
         if isinstance(event.payload, ReasoningChunk | RetryScheduled):
             turn.cancel()
     ended = await turn.join()
-    mirror = session._desk.mirror
-    used = [e.payload for e in mirror.events if isinstance(e.payload, Usage)]
     await agent.shutdown()
-    return ended, used, mirror.spent
+    return ended, usages(session), session._open_session.loaded.spent
 
 
 @pytest.mark.req("N13", "dec42", "dec57")
@@ -405,9 +405,9 @@ def test_a_request_beside_the_turns_counts_reasoning_and_calls(bench: Bench) -> 
         await session.submit_turn("go on")
         with pytest.raises(AgentError):
             await session.compact()
-        used = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
-        assert used[-1].purpose == "compaction"
-        assert used[-1].estimated_output_tokens > 100
+        used = usages(session)[-1]
+        assert used.purpose == "compaction"
+        assert used.estimated_output_tokens > 100
 
     asyncio.run(scene())
 
@@ -446,7 +446,7 @@ def test_a_limit_in_money_holds_where_no_server_counts(bench: Bench) -> None:
         ended = await outcome(session)
         assert isinstance(ended, Failed)
         assert "about $0.0" in ended.error.message
-        assert session._desk.mirror.spent.usd == 0.0
+        assert session._open_session.loaded.spent.usd == 0.0
 
     asyncio.run(scene())
 
@@ -461,8 +461,8 @@ def test_a_count_of_the_output_alone_is_kept(bench: Bench) -> None:
         assert reply.usage == TokenUsage(output_tokens=90_000)
         assert str(reply.usage) == "? → 90,000 tokens"
         assert reply.cost_usd is None
-        (usage,) = (e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage))
-        spent = session._desk.mirror.spent
+        (usage,) = usages(session)
+        spent = session._open_session.loaded.spent
         assert (spent.output_tokens, spent.uncounted) == (90_000, 1)
         assert spent.estimated_tokens == usage.estimated_input_tokens > 0
         assert spent.estimated_usd > 0.9
@@ -477,7 +477,7 @@ def test_nothing_is_given_up_for_a_request_that_a_limit_holds(tmp_path: Path) ->
     async def scene() -> None:
         counted = {"text": "three", "usage": {"input_tokens": 1_000_000, "output_tokens": 1}}
         model = ScriptedProvider([LONG, LONG, counted, "never"])
-        recorded = RecordedProvider(model, Tape(tmp_path / "a.recording.jsonl"), "auto")
+        recorded = RecordedProvider(model, Cassette(tmp_path / "a.recording.jsonl"), "auto")
         config = AgentConfig(
             default_model="scripted:test",
             context_limit=4_000,

@@ -1,4 +1,4 @@
-"""Automatic summaries: the tests of seed 004 § 16.5 under their names, by decision 39's measure."""
+"""Automatic summaries: when they are due, what they are made of, where they go."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def asked(bench: Bench) -> list[str]:
 
 @pytest.mark.req("Y1")
 def test_summary_config_defaults() -> None:
-    """Numbers of seed 004, off unless set; the builder's method sets it."""
+    """Off unless set; the builder's method sets it."""
     config = SummaryConfig()
     assert (config.trigger_token_ratio, config.max_context_tokens) == (0.75, 32_000)
     assert (config.debounce_turns, config.max_tool_result_chars) == (3, 500)
@@ -116,7 +116,9 @@ def test_summary_generated_above_threshold(bench: Bench) -> None:
         assert request.tools == ()
         assert request.params.max_tokens == 1_024
         assert "User: do they like trains?" in asked(bench)[0]
-        spent = [e.payload for e in session._desk.mirror.events if isinstance(e.payload, Usage)]
+        spent = [
+            e.payload for e in session._open_session.loaded.events if isinstance(e.payload, Usage)
+        ]
         assert [(u.purpose, u.input_tokens) for u in spent] == [("turn", None), ("summary", 7)]
         assert session.frames.turns()["input_tokens"].isna().all()
 
@@ -263,9 +265,9 @@ def test_summary_skipped_for_empty_messages(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await focused(bench)
-        summaries = session._desk.summaries
+        summaries = session._open_session.compaction.summaries
         assert summaries is not None
-        assert not summaries.is_due(session._desk.mirror.slot(None))
+        assert not summaries.is_due(session._open_session.loaded.slot(None))
         assert bench.provider.requests == []
 
     asyncio.run(scene())

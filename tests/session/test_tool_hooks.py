@@ -1,4 +1,4 @@
-"""Plugins before and after tools: what they change, stop and end (seed 001 § 6.8)."""
+"""Plugins before and after tools: what they change, stop and end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agent_magics.core.turns import (
     ToolEnded,
     ToolStarted,
 )
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.tools.schema import tool
 from tests.session.approving import Disk, Person, batch, results, shown, word, write
 

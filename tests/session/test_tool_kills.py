@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_magics.core.approval import REFUSED
 from agent_magics.core.events import Approval, LedgerEvent, ToolAnswered, ToolCalled
 from agent_magics.core.messages import Assistant, ToolResult
 from agent_magics.ledger.sqlite.store import SqlStore
-from agent_magics.session.gate import REFUSED
-from agent_magics.session.recovery import LEFT_OPEN
+from agent_magics.session.open.recovery import LEFT_OPEN
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

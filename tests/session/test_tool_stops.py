@@ -21,10 +21,10 @@ from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.loop import background_loop
-from agent_magics.session.plugins import PluginBase
-from agent_magics.session.running import RunningTurn
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.session.session import Session
+from agent_magics.session.state.running_turn import RunningTurn
+from agent_magics.threads.loop import background_loop
 from agent_magics.tools.dispatch import ABANDONED, CANCELLED
 from agent_magics.tools.schema import tool
 from tests.session.approving import batch, ended

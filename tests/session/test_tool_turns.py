@@ -24,7 +24,7 @@ from agent_magics.core.turns import (
     ToolStarted,
     TurnCancelled,
 )
-from agent_magics.session.running import CancelToken
+from agent_magics.session.state.running_turn import CancelToken
 from agent_magics.tools.schema import tool
 from tests.session.approving import ended
 from tests.session.telling import events_of, kinds

@@ -1,4 +1,4 @@
-"""When the automatic trigger acts, and when it rests (decision 36)."""
+"""When the automatic trigger acts, and when it rests."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from agent_magics.core.turns import (
     TurnCompleted,
     TurnStarted,
 )
-from agent_magics.session.running import CancelToken
+from agent_magics.session.state.running_turn import CancelToken
 from tests.session.telling import SLOW, events_of, kinds
 
 if TYPE_CHECKING:

@@ -34,12 +34,12 @@ from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, Text
 from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
-from agent_magics.session.plugins import PluginBase
+from agent_magics.session.extensions.plugins import PluginBase
 from agent_magics.tools.schema import tool
 
 if TYPE_CHECKING:
-    from agent_magics.session.running import RunningTurn
     from agent_magics.session.session import Session
+    from agent_magics.session.state.running_turn import RunningTurn
     from tests.session.conftest import Bench
 
 
@@ -388,18 +388,18 @@ def test_hooks_of_two_slots_may_interleave_on_one_thread(bench: Bench) -> None:
     import threading
 
     threads: set[int] = set()
-    gate = asyncio.Event()
+    tool_approval = asyncio.Event()
 
     class Waiting(PluginBase):
         async def turn_start(self, payload: HookPayload) -> None:
             threads.add(threading.get_ident())
             if payload.slot_id == "default":
-                await gate.wait()
+                await tool_approval.wait()
 
         def turn_end(self, payload: HookPayload) -> None:
             threads.add(threading.get_ident())
             if payload.slot_id == "other":
-                gate.set()
+                tool_approval.set()
 
     async def scene() -> None:
         session = await bench.session("a", "b", plugins=(Waiting(),))

@@ -1,4 +1,4 @@
-"""A compaction that was undone: nothing compacts the slot by itself until a turn fits (D 37)."""
+"""A compaction that was undone: nothing compacts the slot by itself until a turn fits."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def test_the_hold_outlives_a_restart(bench: Bench, turns: int) -> None:
         session = await undone(bench, *["two"] * turns)
         for _ in range(turns):
             await session.submit_turn("short")
-        held = session._desk.mirror.held
+        held = session._open_session.loaded.held
         assert len(held) == 1
         await session.close()
         session = await bench.resumed("s", "over", "fits", *[LONG] * 3, SUMMARY, "over", **SMALL)
-        assert session._desk.mirror.held == held
+        assert session._open_session.loaded.held == held
         await session.submit_turn(LONG)
         assert asked_for_summaries(bench) == 0
         await session.rewind(to_seq=session.turns()[0].last_seq)
         await session.submit_turn("fits")
-        assert session._desk.mirror.held == set()
+        assert session._open_session.loaded.held == set()
         await session.close()
         session = await bench.resumed("s", *[LONG] * 3, SUMMARY, "over", **SMALL)
-        assert session._desk.mirror.held == set()
+        assert session._open_session.loaded.held == set()
         for _ in range(4):
             await session.submit_turn(LONG)
         assert asked_for_summaries(bench) == 1
@@ -93,7 +93,7 @@ def test_an_overflow_ends_the_hold(bench: Bench) -> None:
         await session.submit_turn("next")
         assert asked_for_summaries(bench) == 2
         assert session.context_info().checkpoint_id is not None
-        assert session._desk.mirror.held == set()
+        assert session._open_session.loaded.held == set()
 
     asyncio.run(scene())
 
@@ -120,9 +120,9 @@ def test_a_compaction_by_hand_ends_the_hold(bench: Bench) -> None:
     async def scene() -> None:
         session = await undone(bench, SUMMARY)
         await session.derive_slot("child", "default")
-        held = session._desk.mirror.held
-        assert held == {session._desk.mirror.slot("default").uid}
+        held = session._open_session.loaded.held
+        assert held == {session._open_session.loaded.slot("default").uid}
         await session.compact()
-        assert session._desk.mirror.held == set()
+        assert session._open_session.loaded.held == set()
 
     asyncio.run(scene())

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agent_magics.session.loop import SessionLoop
+from agent_magics.threads.loop import SessionLoop
 from tests.session.looping import thread_name
 
 

@@ -25,7 +25,7 @@ from agent_magics.core.events import (
 )
 from agent_magics.core.messages import text_of
 from agent_magics.core.slots import Checkpoint, Slot
-from agent_magics.session.mirror import Mirror
+from agent_magics.session.state.loaded import LoadedSession
 from tests.context.story import assert_nothing_open
 from tests.context.strict import assert_strict
 from tests.session.marking import MARK, words_of
@@ -55,7 +55,7 @@ async def walk(bench: Bench, steps: Steps) -> None:
 
 async def look(walker: Walker) -> None:
     """Check what must hold of every slot after every step."""
-    live = walker.session._desk.mirror
+    live = walker.session._open_session.loaded
     await check_reloaded(walker, live)
     for slot in live.living.values():
         fates = walker.session.fates(slot.slot_id)
@@ -65,11 +65,11 @@ async def look(walker: Walker) -> None:
         check_marks(walker, slot, fates)
 
 
-async def check_reloaded(walker: Walker, live: Mirror) -> None:
-    """What the store would give another process is what lives here (invariant 16)."""
+async def check_reloaded(walker: Walker, live: LoadedSession) -> None:
+    """What the store would give another process is what lives here."""
     state = await walker.store.load(walker.session.session_id)
     assert state is not None
-    stored = Mirror(state)
+    stored = LoadedSession(state)
     assert stored.events == live.events
     assert stored.slots == live.slots
     assert stored.checkpoints == live.checkpoints
@@ -79,26 +79,26 @@ async def check_reloaded(walker: Walker, live: Mirror) -> None:
         assert stored.turns(slot) == live.turns(slot)
 
 
-def lineage_of(mirror: Mirror, slot: Slot) -> set[int]:
+def lineage_of(loaded: LoadedSession, slot: Slot) -> set[int]:
     """Find every spoken seq of a slot and of what it was derived from, in view or not."""
     found: set[int] = set()
     at: Slot | None = slot
     bound = float("inf")
     while at is not None:
-        own = [e for e in mirror.events if e.slot_uid == at.uid and e.seq <= bound]
+        own = [e for e in loaded.events if e.slot_uid == at.uid and e.seq <= bound]
         found |= {event.seq for event in own if isinstance(event.payload, SPOKEN)}
         bound = min(bound, at.fork_seq)
-        at = mirror.slots.get(at.parent_uid or "")
+        at = loaded.slots.get(at.parent_uid or "")
     return found
 
 
-def check_boundary(mirror: Mirror, slot: Slot) -> None:
-    """The tail begins with a whole turn, after an overflow with a whole step (invariant 2)."""
-    checkpoint, view = mirror.checkpoint_of(slot), mirror.view(slot)
+def check_boundary(loaded: LoadedSession, slot: Slot) -> None:
+    """The tail begins with a whole turn, after an overflow with a whole step."""
+    checkpoint, view = loaded.checkpoint_of(slot), loaded.view(slot)
     if checkpoint is None or bounds_of(view, checkpoint, slot.focus_seq).checkpoint is None:
         return
     first = checkpoint.first_retained_seq
-    begins = first in {span.first_seq for span in mirror.turns(slot)}
+    begins = first in {span.first_seq for span in loaded.turns(slot)}
     assert begins or (checkpoint.reason == "overflow" and begins_step(view.events, first))
     assert_nothing_open(view.events, first)
 
@@ -117,14 +117,14 @@ def begins_step(events: Sequence[LedgerEvent], seq: int) -> bool:
 
 def check_marks(walker: Walker, slot: Slot, fates: dict[int, str]) -> None:
     """What is retained is in the tail, what is summarised in the summary, once, and nowhere else
-    is what is excluded: nothing is lost, nothing is told twice (invariant 1).
+    is what is excluded: nothing is lost, nothing is told twice.
     """
-    mirror = walker.session._desk.mirror
+    loaded = walker.session._open_session.loaded
     messages = walker.session.messages(slot.slot_id)
     tail = Counter(m for each in messages if each.seq for m in MARK.findall(words_of(each)))
     ours = Counter(m for each in messages if not each.seq for m in MARK.findall(words_of(each)))
-    told_all = not is_lossy(walker, mirror.checkpoint_of(slot))
-    for event in mirror.events:
+    told_all = not is_lossy(walker, loaded.checkpoint_of(slot))
+    for event in loaded.events:
         if event.seq not in fates:
             continue
         fate = fates[event.seq]
@@ -137,7 +137,7 @@ def check_marks(walker: Walker, slot: Slot, fates: dict[int, str]) -> None:
 
 
 def is_lossy(walker: Walker, checkpoint: Checkpoint | None) -> bool:
-    checkpoints = walker.session._desk.mirror.checkpoints
+    checkpoints = walker.session._open_session.loaded.checkpoints
     while checkpoint is not None:
         if checkpoint.checkpoint_id in walker.lossy:
             return True

@@ -28,9 +28,9 @@ from agent_magics.core.slots import Checkpoint, DeriveStrategy, Focused, Full, R
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import Failed, Panicked, TextChunk, ToolStarted, TurnOutcome
 from agent_magics.ledger.sqlite.store import SqlStore
-from agent_magics.session.fitting import REST_SHARE
-from agent_magics.session.loop import background_loop
+from agent_magics.session.compaction.trigger import REST_SHARE
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import background_loop
 from tests.context.telling import TROUBLE
 from tests.session.marking import BAD, LONG, WINDOW, MarkingModel
 
@@ -109,10 +109,10 @@ class Walker:
                 await self.turn(name, slot, number, luck)
 
     def slot(self, slot_id: str) -> Slot:
-        return self.session._desk.mirror.slot(slot_id)
+        return self.session._open_session.loaded.slot(slot_id)
 
     def checkpoint(self, slot_id: str) -> Checkpoint | None:
-        return self.session._desk.mirror.checkpoint_of(self.slot(slot_id))
+        return self.session._open_session.loaded.checkpoint_of(self.slot(slot_id))
 
     async def turn(self, name: str, slot: str, number: int, luck: str) -> None:
         prompt = self.model.mark(FLOOD if name == "flood" else FILLERS[number % len(FILLERS)])
@@ -120,7 +120,7 @@ class Walker:
         self.plan(name, number)
         info = self.session.context_info(slot)
         weight = round(info.used + (count_text(prompt) + 20) * info.factor)
-        before, known = self.slot(slot), set(self.session._desk.mirror.checkpoints)
+        before, known = self.slot(slot), set(self.session._open_session.loaded.checkpoints)
         outcome = await self.run(name, slot, prompt)
         after = self.slot(slot)
         self.check_requests(name, outcome)
@@ -169,7 +169,7 @@ class Walker:
         return outcome
 
     def check_requests(self, name: str, outcome: TurnOutcome) -> None:
-        """A summary is asked for once at most, and no request is sent more than twice (C15)."""
+        """A summary is asked for once at most, and no request is sent more than twice."""
         asked = self.model.purposes
         assert asked.count("compaction") <= 1
         assert asked.count("turn") <= self.most
@@ -177,22 +177,25 @@ class Walker:
             assert self.model.has_refused, "what fits our estimates was not sent"
 
     def check_trigger(self, before: Slot, limits: Limits, weight: int) -> None:
-        """The automatic trigger asks over the threshold only, and not while it rests (C4, D 36).
+        """The automatic trigger asks over the threshold only, and not while it rests.
 
         `weight`: what the turn's first request had at most.
         """
-        made = self.session._desk.mirror.checkpoint_of(before)
+        made = self.session._open_session.loaded.checkpoint_of(before)
         rest = self.rests.get(before.uid, 0)
         rest = rest if weight >= rest else 0  # a context that has shrunk ends it
         floor = max(rest, made.tokens_after if made else 0)
         assert weight > limits.threshold
         assert not floor or weight >= floor + round(limits.window * REST_SHARE)
-        if self.session._desk.mirror.slots[before.uid].checkpoint_id == before.checkpoint_id:
+        if (
+            self.session._open_session.loaded.slots[before.uid].checkpoint_id
+            == before.checkpoint_id
+        ):
             self.rests[before.uid] = weight - 100  # it failed, and weighed a little less
 
     def check_commits(self, slot: str, known: set[str]) -> None:
-        """What was committed helps: fewer tokens, and under the threshold (C12, invariant 5)."""
-        made = self.session._desk.mirror.checkpoints
+        """What was committed helps: fewer tokens, and under the threshold."""
+        made = self.session._open_session.loaded.checkpoints
         for checkpoint in (made[each] for each in made.keys() - known):
             assert checkpoint.tokens_after < checkpoint.tokens_before
             assert checkpoint.degraded or checkpoint.tokens_after <= THRESHOLD
@@ -203,7 +206,7 @@ class Walker:
     async def compact(self, slot: str, luck: str) -> None:
         """Compact by hand: never degraded, and at once again there is nothing to do."""
         self.model.begin(summary=luck)
-        before, known = self.slot(slot), set(self.session._desk.mirror.checkpoints)
+        before, known = self.slot(slot), set(self.session._open_session.loaded.checkpoints)
         try:
             outcome = await self.session.compact(slot)
         except (NothingToCompact, FixedContextExceedsBudget):
@@ -274,7 +277,7 @@ class Walker:
         return ToolAnswered(call_id=call_id, tool_name="rows", output=output)
 
     async def write(self, slot: str, turn_id: str | None, *payloads: Payload) -> None:
-        recorder, uid = self.session._desk.recorder, self.slot(slot).uid
+        recorder, uid = self.session._open_session.recorder, self.slot(slot).uid
         await background_loop().hop(
             lambda: recorder.append(payloads, slot_uid=uid, turn_id=turn_id)
         )
@@ -286,12 +289,12 @@ class Walker:
             before = None
         else:
             before = self.shown()
-        learnt = self.session._desk.builder.learnt_windows
+        learnt = self.session._open_session.requests.builder.learnt_windows
         session_id = self.session.session_id
         await self.session.close()
         how = {"tools": self.model.tools(), **HOW}
         self.session = await self.bench.resumed(session_id, *[self.model.answer] * 400, **how)
-        self.session._desk.builder.learnt_windows.update(learnt)
+        self.session._open_session.requests.builder.learnt_windows.update(learnt)
         self.rests.clear()
         assert self.bench.provider.requests == []
         if before is not None:
@@ -303,7 +306,7 @@ class Walker:
         call = ToolCalled(call_id="c", tool_name="rows", arguments={"n": 1})
         await self.write(slot, turn_id, UserMessage(content=said), call)
         draft = Draft(slot_uid=self.slot(slot).uid, turn_id=turn_id, text=self.model.mark())
-        recorder = self.session._desk.recorder
+        recorder = self.session._open_session.recorder
 
         async def save() -> None:
             recorder.save_draft(draft)

@@ -11,7 +11,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import AgentError
 from agent_magics.core.messages import ToolCall
 from agent_magics.core.ports import OwnedMain, Tool
-from agent_magics.tools.dispatch import Answered, Dispatcher, ToolGate
+from agent_magics.tools.dispatch import CallApproval, Dispatcher, FinishedCall
 
 T = TypeVar("T")
 
@@ -41,17 +41,17 @@ class Seen:
     """A watcher: what was told, in order. `on_answer` is awaited before a result counts as told."""
 
     began: list[str] = field(default_factory=list)
-    answers: list[Answered] = field(default_factory=list)
-    on_answer: Callable[[Answered], Awaitable[None]] | None = None
+    answers: list[FinishedCall] = field(default_factory=list)
+    on_answer: Callable[[FinishedCall], Awaitable[None]] | None = None
     ended_by: AgentError | None = None
 
-    def begun(self, call: ToolCall) -> None:
+    def call_started(self, call: ToolCall) -> None:
         self.began.append(call.call_id)
 
-    async def answered(self, answered: Answered) -> None:
+    async def call_finished(self, finished: FinishedCall) -> None:
         if self.on_answer is not None:
-            await self.on_answer(answered)
-        self.answers.append(answered)
+            await self.on_answer(finished)
+        self.answers.append(finished)
 
     @property
     def said(self) -> dict[str, str]:
@@ -65,7 +65,7 @@ class Stage:
     """What a batch runs with."""
 
     tools: Sequence[Tool]
-    gate: ToolGate | None = None
+    tool_approval: CallApproval | None = None
     on_main: OwnedMain = field(default_factory=Here)
     settings: dict[str, Any] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
@@ -74,7 +74,7 @@ class Stage:
 
     async def run(self, *batch: ToolCall) -> Seen:
         config = AgentConfig(default_model="x:y", **self.settings)
-        dispatcher = Dispatcher(self.tools, config, self.on_main, self.gate)
+        dispatcher = Dispatcher(self.tools, config, self.on_main, self.tool_approval)
         self.seen.ended_by = await dispatcher.run(
             batch, self.seen, stop=self.stop, abandon=self.abandon
         )

@@ -18,7 +18,7 @@ import pytest
 from agent_magics import tool_timed_out
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import Tool
-from agent_magics.session.loop import SessionLoop
+from agent_magics.threads.loop import SessionLoop
 from agent_magics.tools.dispatch import ABANDONED, CANCELLED
 from agent_magics.tools.schema import tool
 from tests.tools.dispatching import Here, Seen, Stage, call, calls, run_all
@@ -82,7 +82,7 @@ def test_a_tool_on_a_thread_can_ask_whether_its_time_is_over() -> None:
 
 @pytest.mark.req("E9")
 def test_a_cancelled_turn_does_not_end_a_tool_s_time() -> None:
-    """Only its time-out, or a person who stops waiting, does (seed 001 A3)."""
+    """Only its time-out, or a person who stops waiting, does."""
 
     async def scene() -> None:
         stage = Stage([])

@@ -13,8 +13,8 @@ from agent_magics.core.ports import OnMain, Tool, ToolInput
 from agent_magics.tools.dispatch import (
     ABANDONED,
     CANCELLED,
-    Admitted,
-    Answered,
+    Approved,
+    FinishedCall,
     Refused,
 )
 from agent_magics.tools.schema import tool
@@ -92,11 +92,11 @@ def test_a_failure_is_a_result(
 @pytest.mark.req("E8")
 def test_calls_that_change_nothing_run_at_once() -> None:
     """Each of three waits for the two others, so they can only end if all of them run."""
-    gate = asyncio.Barrier(3)
+    tool_approval = asyncio.Barrier(3)
 
     @tool
     async def meet() -> str:
-        await gate.wait()
+        await tool_approval.wait()
         return "met"
 
     seen = run_all([meet], *calls("meet", "meet", "meet"), tool_timeout_ms=2_000)
@@ -199,7 +199,7 @@ def test_a_finished_call_is_told_before_the_slow_ones_end() -> None:
             await done.wait()
             return "slow"
 
-        async def told(_answered: Answered) -> None:
+        async def told(_finished: FinishedCall) -> None:
             done.set()  # it can only end once the other's result was told
 
         stage = Stage([slow, echo])
@@ -265,16 +265,16 @@ class Judge:
         self.says = says
         self.looked: list[tuple[str, bool]] = []
 
-    async def before(self, call: ToolCall, _tool: Tool, /) -> Admitted | Refused:
-        said = self.says.get(call.call_id, Admitted(call=call))
+    async def before(self, call: ToolCall, _tool: Tool, /) -> Approved | Refused:
+        said = self.says.get(call.call_id, Approved(call=call))
         if callable(said):
             said = await said()
-        assert isinstance(said, Admitted | Refused)
+        assert isinstance(said, Approved | Refused)
         return said
 
-    async def after(self, answered: Answered, /) -> AgentError | None:
-        call_id = answered.call.call_id
-        self.looked.append((call_id, not answered.how))
+    async def after(self, finished: FinishedCall, /) -> AgentError | None:
+        call_id = finished.call.call_id
+        self.looked.append((call_id, not finished.failure))
         found: AgentError | None = self.says.get(f"{call_id}_after")
         return found
 
@@ -283,8 +283,8 @@ class Judge:
 def test_the_gate_changes_a_call_and_says_so() -> None:
     """The tool gets the arguments that the gate let through; the model reads the note first."""
     other = call("echo", {"text": "other"})
-    gate = Judge(c=Admitted(call=other, note="[edited]"))
-    seen = asyncio.run(Stage([echo], gate).run(call("echo", {"text": "mine"})))
+    tool_approval = Judge(c=Approved(call=other, note="[edited]"))
+    seen = asyncio.run(Stage([echo], tool_approval).run(call("echo", {"text": "mine"})))
     assert seen.said == {"c": "[edited]\n\nother"}
     assert seen.answers[0].call.arguments == {"text": "other"}
 
@@ -302,13 +302,13 @@ def test_the_gate_changes_a_call_and_says_so() -> None:
     ],
 )
 def test_a_refused_call_does_not_run(tools: tuple[str, ...], third: str) -> None:
-    """At once the others go on; in order the rest is skipped (seed 001 § 6.8)."""
-    gate = Judge(**{"2": Refused(content="[no]", how="was refused")})
-    seen = asyncio.run(Stage([echo, writes], gate).run(*calls(*tools)))
+    """At once the others go on; in order the rest is skipped."""
+    tool_approval = Judge(**{"2": Refused(content="[no]", failure="was refused")})
+    seen = asyncio.run(Stage([echo, writes], tool_approval).run(*calls(*tools)))
     assert seen.said["2"] == "[no]"
     assert seen.said["3"] == third
     assert "2" not in seen.began
-    assert [call_id for call_id, _ in gate.looked] == [i for i in "13" if i in seen.began]
+    assert [call_id for call_id, _ in tool_approval.looked] == [i for i in "13" if i in seen.began]
 
 
 @pytest.mark.req("E13", "E20.22")
@@ -330,10 +330,10 @@ def test_at_once_a_plugin_that_ends_it_lets_what_runs_finish() -> None:
         error = PluginAborted("after_tool_use", "enough")
 
         class Ends(Judge):
-            async def after(self, answered: Answered, /) -> AgentError | None:
-                await super().after(answered)
+            async def after(self, finished: FinishedCall, /) -> AgentError | None:
+                await super().after(finished)
                 aborted.set()
-                return error if answered.call.call_id == "1" else None
+                return error if finished.call.call_id == "1" else None
 
         class BusyAfterTheFirst(Here):
             async def call(self, work: Any) -> Any:
@@ -366,7 +366,7 @@ def test_a_stop_withdraws_the_question_of_the_gate() -> None:
         stage = Stage([echo])
         withdrawn: list[bool] = []
 
-        async def asks() -> Admitted:
+        async def asks() -> Approved:
             stage.stop.set()
             try:
                 await asyncio.sleep(60)
@@ -375,7 +375,7 @@ def test_a_stop_withdraws_the_question_of_the_gate() -> None:
                 raise
             raise AssertionError
 
-        stage.gate = Judge(**{"1": asks})
+        stage.tool_approval = Judge(**{"1": asks})
         assert (await stage.run(*calls("echo"))).said == {"1": CANCELLED}
         assert withdrawn == [True]
 
@@ -389,11 +389,11 @@ def test_leave_that_comes_with_the_stop_is_too_late() -> None:
     async def scene() -> None:
         stage = Stage([echo])
 
-        async def both() -> Admitted:
+        async def both() -> Approved:
             stage.stop.set()
-            return Admitted(call=calls("echo")[0])
+            return Approved(call=calls("echo")[0])
 
-        stage.gate = Judge(**{"1": both})
+        stage.tool_approval = Judge(**{"1": both})
         seen = await stage.run(*calls("echo"))
         assert (seen.began, seen.said) == ([], {"1": CANCELLED})
 
@@ -414,7 +414,7 @@ def test_a_watcher_that_fails_ends_the_batch() -> None:
             finally:
                 ended.append("waits")
 
-        async def refuse(_answered: Answered) -> None:
+        async def refuse(_finished: FinishedCall) -> None:
             await asyncio.sleep(0.01)
             raise AgentError("the disk is full")
 

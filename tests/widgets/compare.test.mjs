@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { compareView, spokenPlaces } from "../../widgets/src/compare_view.js";
+import { compareView } from "../../widgets/src/views/compare_view.js";
+import { spokenPlaces } from "../../widgets/src/views/compare_words.js";
 import { page } from "./tiny_dom.mjs";
 
 const fixture = () => JSON.parse(readFileSync(new URL("../data/comparison.json", import.meta.url)));
@@ -35,11 +36,17 @@ test("a choice goes to the kernel", () => {
   const sent = [];
   const root = drawn(fixture(), { send: (message) => sent.push(message) });
   const [prompt, base] = root.all("am-compare__field");
-  for (const [field, value] of [[prompt, "34"], [base, "option-b"]]) {
+  for (const [field, value] of [
+    [prompt, "34"],
+    [base, "option-b"],
+  ]) {
     field.value = value;
     field.fire("change");
   }
-  assert.deepEqual(sent, [{ kind: "choose", prompt: "34" }, { kind: "choose", base: "option-b" }]);
+  assert.deepEqual(sent, [
+    { kind: "choose", prompt: "34" },
+    { kind: "choose", base: "option-b" },
+  ]);
 });
 
 test("what can be compared with is what was asked, and one choice alone is none", () => {
@@ -75,7 +82,13 @@ test("marks can be taken away", () => {
 });
 
 test("where nothing compares only the hint stands", () => {
-  const root = drawn({ ...fixture(), hint: "Ask them together.", prompts: [], columns: [], base: "" });
+  const root = drawn({
+    ...fixture(),
+    hint: "Ask them together.",
+    prompts: [],
+    columns: [],
+    base: "",
+  });
   assert.equal(texts(root, "am-compare__hint")[0], "Ask them together.");
   assert.ok(root.all("am-compare__columns")[0].hidden);
 });
@@ -133,7 +146,11 @@ test("what a person chose is said once it is shown, and nothing else is", () => 
   assert.equal(spoken.textContent, "");
   const [prompt, base] = root.all("am-compare__field");
   const [none, ours, theirs] = state.columns;
-  const turned = { ...state, base: "option-b", columns: [none, { ...ours, alike: 78 }, { ...theirs, alike: null }] };
+  const turned = {
+    ...state,
+    base: "option-b",
+    columns: [none, { ...ours, alike: 78 }, { ...theirs, alike: null }],
+  };
   choose(base, "option-b");
   assert.equal(spoken.textContent, "");
   compareView(root, turned);
@@ -167,6 +184,9 @@ test("what was left out is said, and that a share isn't known", () => {
   Object.assign(state.columns[2], { alike: null, by_lines: true });
   const root = drawn({ ...state, note: "12 of 15 are shown." });
   assert.equal(texts(root, "am-compare__note")[0], "12 of 15 are shown.");
-  assert.equal(texts(root, "am-compare__alike")[2], "compared with option-a by lines and sentences");
+  assert.equal(
+    texts(root, "am-compare__alike")[2],
+    "compared with option-a by lines and sentences",
+  );
   assert.ok(drawn().all("am-compare__note")[0].hidden);
 });

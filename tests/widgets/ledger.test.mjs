@@ -1,18 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 
+import { liveLedger } from "../../widgets/src/live/live_ledger.js";
+import { missing, timeHere } from "../../widgets/src/views/grid_rows.js";
+import { ledgerExplorer, saidCount } from "../../widgets/src/views/ledger_explorer.js";
 import { inPage, model, outputOf, page } from "./tiny_dom.mjs";
 
-const NAMES = ["event_grid", "ledger_explorer", "live_ledger", "live"];
-const SOURCES = NAMES.map((name) => readFileSync(new URL(`../../widgets/src/${name}.js`, import.meta.url), "utf8"));
-// One module, as anywidget loads them.
-const folder = mkdtempSync(join(tmpdir(), "agent-magics-"));
-writeFileSync(join(folder, "ledger.mjs"), SOURCES.join("\n"));
-const { ledgerExplorer, liveLedger, missing, saidCount, timeHere } = await import(join(folder, "ledger.mjs"));
-rmSync(folder, { recursive: true });
 const ROW_PX = 24;
 const HEIGHT_PX = 413; // of the grid, for 16 rows
 
@@ -52,7 +45,15 @@ async function settle() {
   }
 }
 
-const rowOf = (seq) => [seq, 1_767_600_000_000 + seq * 1000, "default", seq % 7, "usage", `event ${seq}`, 5];
+const rowOf = (seq) => [
+  seq,
+  1_767_600_000_000 + seq * 1000,
+  "default",
+  seq % 7,
+  "usage",
+  `event ${seq}`,
+  5,
+];
 
 /** A kernel with so many events; `only` lets some seqs through, whatever is asked. */
 function kernel(count) {
@@ -69,7 +70,8 @@ function kernel(count) {
       const seqs = told.only ?? { length: told.count, at: (at) => at + 1 };
       const first = message.first < 0 ? Math.max(0, seqs.length + message.first) : message.first;
       const rows = [];
-      for (let at = first; at < Math.min(seqs.length, first + message.count); at += 1) rows.push(rowOf(seqs.at(at)));
+      for (let at = first; at < Math.min(seqs.length, first + message.count); at += 1)
+        rows.push(rowOf(seqs.at(at)));
       return { total: seqs.length, first, rows };
     };
     if (told.held === null) return Promise.resolve(answer());
@@ -78,7 +80,12 @@ function kernel(count) {
   return { ask, asked, told };
 }
 
-const STATE = { title: "churn", total: 0, slots: ["default", "side"], kinds: ["usage", "tool_call"] };
+const STATE = {
+  title: "churn",
+  total: 0,
+  slots: ["default", "side"],
+  kinds: ["usage", "tool_call"],
+};
 
 async function shown(count, begins) {
   isOut = false;
@@ -104,7 +111,10 @@ const press = (grid, ...keys) => keys.forEach((key) => grid.fire("keydown", { ke
 
 test("the newest events are asked for first, and only what is in sight is in the page", async () => {
   const { asked, rows, grid, at } = await shown(100_000);
-  assert.deepEqual(asked.map(({ first, count }) => [first, count]), [[-100, 100]]);
+  assert.deepEqual(
+    asked.map(({ first, count }) => [first, count]),
+    [[-100, 100]],
+  );
   assert.ok(rows().length < 40, `${rows().length}`);
   assert.equal(Math.max(...rows().map(seqOf)), 100_000);
   assert.equal(grid.getAttribute("aria-rowcount"), "100001");
@@ -169,10 +179,23 @@ test("an answer to an older filter is dropped", async () => {
 });
 
 test("a filter is what its fields say", async () => {
-  const { root, asked } = await shown(9, { slot: "gone", turn: 4, kinds: ["usage", "retry"], find: "a b" });
-  assert.deepEqual(asked[0].query, { slot: "gone", turn: 4, kinds: ["usage", "retry"], find: "a b" });
+  const { root, asked } = await shown(9, {
+    slot: "gone",
+    turn: 4,
+    kinds: ["usage", "retry"],
+    find: "a b",
+  });
+  assert.deepEqual(asked[0].query, {
+    slot: "gone",
+    turn: 4,
+    kinds: ["usage", "retry"],
+    find: "a b",
+  });
   const [slot, kind, turn, find] = root.all("am-ledger__field");
-  assert.deepEqual([slot.value, kind.value, turn.value, find.value], ["gone", "usage,retry", "4", "a b"]);
+  assert.deepEqual(
+    [slot.value, kind.value, turn.value, find.value],
+    ["gone", "usage,retry", "4", "a b"],
+  );
   [slot.value, kind.value, turn.value, find.value] = ["", "", "-2", " x "];
   slot.fire("change");
   await settle();
@@ -210,7 +233,10 @@ test("Enter opens a row as soon as it is known, Escape closes it and stays in th
   await settle();
   assert.equal(asked.at(-1).seq, 1);
   assert.ok(!at("event").hidden);
-  assert.match(at("facts").textContent, /^seq 1 · usage · default · turn 1 · \d{4}-\d\d-\d\d [\d:]{8} · 5 tokens$/);
+  assert.match(
+    at("facts").textContent,
+    /^seq 1 · usage · default · turn 1 · \d{4}-\d\d-\d\d [\d:]{8} · 5 tokens$/,
+  );
   assert.equal(at("spoken").textContent, "event 1 is open below");
   press(grid, "Escape");
   assert.ok(at("event").hidden);
@@ -229,7 +255,9 @@ test("a long text is shown whole on demand", async () => {
   const { root, grid, asked } = await shown(30);
   press(grid, "End", "Enter");
   await settle();
-  const more = root.all("am-ledger__button").find((each) => each.textContent.startsWith("show all"));
+  const more = root
+    .all("am-ledger__button")
+    .find((each) => each.textContent.startsWith("show all"));
   assert.equal(more.textContent, "show all 9,000 characters");
   more.fire("click");
   await settle();
@@ -247,7 +275,10 @@ test("the request of an event is shown above it, once, or that there is none", a
     ask.fire("click");
     await settle();
   }
-  assert.deepEqual(root.all("am-ledger__request").map((each) => each.textContent), ["request as sent── system ──"]);
+  assert.deepEqual(
+    root.all("am-ledger__request").map((each) => each.textContent),
+    ["request as sent── system ──"],
+  );
   assert.equal(at("spoken").textContent, "request as sent");
   assert.equal(root.all("am-ledger__text").length, 2);
   told.request = [];
@@ -260,7 +291,10 @@ test("only this turn is a filter", async () => {
   const { root, grid, asked } = await shown(30);
   press(grid, "End", "Enter");
   await settle();
-  root.all("am-ledger__button").find((each) => each.textContent === "only this turn").fire("click");
+  root
+    .all("am-ledger__button")
+    .find((each) => each.textContent === "only this turn")
+    .fire("click");
   await settle();
   assert.deepEqual(asked.at(-1).query, { slot: "default", turn: 2, kinds: [], find: "" });
 });
@@ -312,7 +346,12 @@ test("whatever a row says is set as text", async () => {
   const { rows, told, explorer } = await shown(3);
   assert.equal(rows().length, 3); // setting HTML is an error of the tiny DOM
   told.count = 0;
-  explorer.update({ ...STATE, title: "<script>", slots: ["<img src=x onerror=alert(1)>"], total: 3 });
+  explorer.update({
+    ...STATE,
+    title: "<script>",
+    slots: ["<img src=x onerror=alert(1)>"],
+    total: 3,
+  });
 });
 
 test("an empty list says so", async () => {
@@ -330,7 +369,9 @@ test("keys in the explorer are its own, whatever has the focus", async () => {
   const { root, grid } = await shown(30);
   press(grid, "End", "Enter");
   await settle();
-  const focusable = ["grid", "field", "button", "text"].flatMap((name) => root.all(`am-ledger__${name}`));
+  const focusable = ["grid", "field", "button", "text"].flatMap((name) =>
+    root.all(`am-ledger__${name}`),
+  );
   assert.ok(focusable.length >= 8);
   assert.ok(focusable.every((node) => node.getAttribute("data-lm-suppress-shortcuts") === "true"));
 });
@@ -393,12 +434,4 @@ test("an output that is drawn anew keeps its explorer", async () => {
   assert.equal(anew.all("am-ledger")[0], explorer);
   assert.equal(live.sent.length, 1);
   end();
-});
-
-test("the sources can be loaded as one blob", () => {
-  assert.doesNotMatch(SOURCES.join(""), /^\s*import\b|^export default/m);
-  const tops = SOURCES.flatMap((source) =>
-    [...source.matchAll(/^(?:export )?(?:const|let|function|class) (\w+)/gm)].map(([, top]) => top),
-  );
-  assert.equal(new Set(tops).size, tops.length);
 });

@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { slotTabs } from "../../widgets/src/slot_tabs.js";
+import { slotTabs } from "../../widgets/src/views/slot_tabs.js";
 import { page } from "./tiny_dom.mjs";
 
-const fixture = () => JSON.parse(readFileSync(new URL("../data/session_state.json", import.meta.url)));
+const fixture = () =>
+  JSON.parse(readFileSync(new URL("../data/session_state.json", import.meta.url)));
 const tabsOf = (root) => root.all("am-tabs__tab");
 const listOf = (root) => root.all("am-tabs__list")[0];
-const buttonOf = (root, label) => root.all("am-tabs__button").find((button) => button.textContent === label);
+const buttonOf = (root, label) =>
+  root.all("am-tabs__button").find((button) => button.textContent === label);
 const formOf = (root) => root.all("am-tabs__form")[0];
 const noticeOf = (root) => root.all("am-tabs__notice")[0];
 
@@ -35,8 +37,14 @@ test("a tab says name, mode, counts and where it came from", () => {
 test("only the current tab is selected and reached by Tab", () => {
   const root = page();
   slotTabs(root, fixture());
-  assert.deepEqual(tabsOf(root).map((tab) => tab.getAttribute("aria-selected")), ["false", "true", "false"]);
-  assert.deepEqual(tabsOf(root).map((tab) => tab.getAttribute("tabindex")), ["-1", "0", "-1"]);
+  assert.deepEqual(
+    tabsOf(root).map((tab) => tab.getAttribute("aria-selected")),
+    ["false", "true", "false"],
+  );
+  assert.deepEqual(
+    tabsOf(root).map((tab) => tab.getAttribute("tabindex")),
+    ["-1", "0", "-1"],
+  );
 });
 
 test("a click asks for another slot, and not for the current one", () => {
@@ -99,7 +107,10 @@ test("names are set as text whatever they hold", () => {
 test("a tree says how deep each slot stands", () => {
   const { root } = drawn();
   assert.equal(listOf(root).getAttribute("role"), "tree");
-  assert.deepEqual(tabsOf(root).map((tab) => tab.getAttribute("aria-level")), ["1", "2", "2"]);
+  assert.deepEqual(
+    tabsOf(root).map((tab) => tab.getAttribute("aria-level")),
+    ["1", "2", "2"],
+  );
 });
 
 for (const [label, value, message] of [
@@ -234,5 +245,8 @@ test("a tab that didn't change keeps its nodes", () => {
   const state = fixture();
   state.slots[1].tokens += 1;
   again(state);
-  assert.deepEqual(tabsOf(root).map((tab, i) => tab.children[0] === before[i]), [true, false, true]);
+  assert.deepEqual(
+    tabsOf(root).map((tab, i) => tab.children[0] === before[i]),
+    [true, false, true],
+  );
 });

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
         pytest.param("turn_view.test.mjs", marks=pytest.mark.req("W4")),
         pytest.param("ledger.test.mjs", marks=pytest.mark.req("W3")),
         pytest.param("compare.test.mjs", marks=pytest.mark.req("W5")),
+        "bundles.test.mjs",
     ],
 )
 def test_views_draw_what_they_are_given(name: str) -> None:

@@ -74,10 +74,15 @@ class Node {
   }
   closest(selector) {
     const wanted = selector.slice(1);
-    return this.className.split(" ").includes(wanted) ? this : (this.parent?.closest(selector) ?? null);
+    return this.className.split(" ").includes(wanted)
+      ? this
+      : (this.parent?.closest(selector) ?? null);
   }
   querySelectorAll(tag) {
-    return this.children.flatMap((child) => [...(child.tag === tag ? [child] : []), ...child.querySelectorAll(tag)]);
+    return this.children.flatMap((child) => [
+      ...(child.tag === tag ? [child] : []),
+      ...child.querySelectorAll(tag),
+    ]);
   }
   all(name) {
     const here = this.className.split(" ").includes(name) ? [this] : [];
@@ -100,7 +105,9 @@ export function inPage(...outputs) {
     body,
     createElement: body.ownerDocument.createElement,
     // The browser's collection is live: it is read anew each time it is walked.
-    getElementsByClassName: (name) => ({ [Symbol.iterator]: () => body.all(name)[Symbol.iterator]() }),
+    getElementsByClassName: (name) => ({
+      [Symbol.iterator]: () => body.all(name)[Symbol.iterator](),
+    }),
   };
   globalThis.MutationObserver = class {
     constructor(listener) {

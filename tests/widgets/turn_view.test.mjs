@@ -2,22 +2,50 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { mock, test } from "node:test";
 
-import { applied, sentence, turnView } from "../../widgets/src/turn_view.js";
+import { liveTurns } from "../../widgets/src/live/live_turns.js";
+import { statusText } from "../../widgets/src/views/turn_bar.js";
+import { withChanges } from "../../widgets/src/views/turn_state.js";
+import { turnView } from "../../widgets/src/views/turn_view.js";
 import { inPage, model, outputOf, page } from "./tiny_dom.mjs";
 
-const SOURCES = ["turn_view", "live_turns", "live"].map((name) =>
-  readFileSync(new URL(`../../widgets/src/${name}.js`, import.meta.url), "utf8"),
-);
 const example = JSON.parse(readFileSync(new URL("../data/turn_view.json", import.meta.url)));
-const upTo = (count) => example.told.slice(0, count).reduce(applied, new Map());
-const status = (phase, more = {}) => ({ phase, about: "", waited_s: 0, hint: "", context: null, last: "", ...more });
-const placeOf = (...items) => ({ items: new Map(items.map((item) => [item.id, item])), status: status("answering") });
-const call = (more) => ({
-  id: 1, kind: "call", line: "f(1)", phase: "done", said: "✓ 12 ms", arguments: [["x", "1"]], result: "2", cut: 0, ...more,
+const upTo = (count) => example.told.slice(0, count).reduce(withChanges, new Map());
+const status = (phase, more = {}) => ({
+  phase,
+  about: "",
+  waited_s: 0,
+  hint: "",
+  context: null,
+  last: "",
+  ...more,
 });
-const asked = { id: 9, kind: "question", head: "Run?", preview: "x = 1", does: "Run it", edits: "x = 1", notice: "" };
+const placeOf = (...items) => ({
+  items: new Map(items.map((item) => [item.id, item])),
+  status: status("answering"),
+});
+const call = (more) => ({
+  id: 1,
+  kind: "call",
+  line: "f(1)",
+  phase: "done",
+  said: "✓ 12 ms",
+  arguments: [["x", "1"]],
+  result: "2",
+  cut: 0,
+  ...more,
+});
+const asked = {
+  id: 9,
+  kind: "question",
+  head: "Run?",
+  preview: "x = 1",
+  does: "Run it",
+  edits: "x = 1",
+  notice: "",
+};
 const button = (root, name) => root.all(`am-turn__button--${name}`)[0];
-const stopOf = (root) => root.all("am-turn__bar")[0].children.find((child) => child.tag === "button");
+const stopOf = (root) =>
+  root.all("am-turn__bar")[0].children.find((child) => child.tag === "button");
 
 /** Make a view in a page; `sent` is what its buttons say. */
 function shown(options = {}) {
@@ -27,38 +55,54 @@ function shown(options = {}) {
   const body = inPage(root);
   body.ownerDocument = root.ownerDocument;
   const sent = [];
-  return { root, sent, draw: turnView(root, { send: (message) => sent.push(message), now: () => 0, ...options }) };
+  return {
+    root,
+    sent,
+    draw: turnView(root, { send: (message) => sent.push(message), now: () => 0, ...options }),
+  };
 }
 
 test("what was told step by step is what is told at once", () => {
-  const late = applied(new Map(), example.whole);
+  const late = withChanges(new Map(), example.whole);
   for (const { status } of late.values()) if (status) status.waited_s = 0;
   assert.deepEqual(upTo(example.told.length), late);
 });
 
 test("places that nothing was said of stay the same", () => {
   const before = upTo(example.told.length);
-  const after = applied(before, { p2: { status: null } });
+  const after = withChanges(before, { p2: { status: null } });
   assert.equal(after.get("p1"), before.get("p1"));
   assert.notEqual(after.get("p2"), before.get("p2"));
 });
 
 test("everything of a turn stands there in its order", () => {
   const { root, draw } = shown();
-  draw(applied(new Map(), example.whole).get("p1"));
+  draw(withChanges(new Map(), example.whole).get("p1"));
   const kinds = root.all("am-turn__items")[0].children.map((node) => node.className.split(" ")[0]);
-  assert.deepEqual(kinds, ["fold", "text", "text", "fold", "note"].map((kind) => `am-turn__${kind}`));
+  assert.deepEqual(
+    kinds,
+    ["fold", "text", "text", "fold", "note"].map((kind) => `am-turn__${kind}`),
+  );
   assert.equal(root.all("am-turn__text")[0].textContent, "Let me *look* 😀.");
   assert.equal(root.all("am-turn__thoughts")[0].textContent, "First I look at the data.");
 });
 
 test("a call has its line, its arguments and its result", () => {
   const { root, draw } = shown();
-  draw(applied(new Map(), example.whole).get("p1"));
+  draw(withChanges(new Map(), example.whole).get("p1"));
   const fold = root.all("am-turn__fold")[1];
-  assert.equal(fold.all("am-turn__line")[0].textContent, `run_python("df['age'].mean()", head=5)✓ 12 ms`);
-  const labels = fold.all("am-turn__pre").map((pre) => [pre.getAttribute("aria-label"), pre.textContent]);
-  assert.deepEqual(labels, [["code", "df['age'].mean()"], ["head", "5"], ["result", "38.2"]]);
+  assert.equal(
+    fold.all("am-turn__line")[0].textContent,
+    `run_python("df['age'].mean()", head=5)✓ 12 ms`,
+  );
+  const labels = fold
+    .all("am-turn__pre")
+    .map((pre) => [pre.getAttribute("aria-label"), pre.textContent]);
+  assert.deepEqual(labels, [
+    ["code", "df['age'].mean()"],
+    ["head", "5"],
+    ["result", "38.2"],
+  ]);
 });
 
 test("what a person opened stays open, and only what changed is drawn", () => {
@@ -85,7 +129,11 @@ test("what is cut can be asked for", () => {
   assert.deepEqual(sent, [{ kind: "open", id: 1 }]);
 });
 
-for (const [word, name] of [["yes", "yes"], ["no", "no"], ["always", "always"]]) {
+for (const [word, name] of [
+  ["yes", "yes"],
+  ["no", "no"],
+  ["always", "always"],
+]) {
   test(`the button ${name} answers once`, () => {
     const { root, sent, draw } = shown();
     draw(placeOf(asked));
@@ -170,7 +218,7 @@ for (const [name, given, says] of [
   ["a hint", status("waiting", { hint: "429; attempt 2 in 3 s" }), "429; attempt 2 in 3 s"],
   ["the end", status("ended", { last: "gpt-x" }), "gpt-x"],
 ]) {
-  test(`${name} is said in words`, () => assert.equal(sentence(given, 7.4), says));
+  test(`${name} is said in words`, () => assert.equal(statusText(given, 7.4), says));
 }
 
 test("a screen reader hears phases, not seconds", () => {
@@ -187,7 +235,10 @@ test("the context is told in words", () => {
   const { root, draw } = shown();
   draw(upTo(3).get("p1"));
   const [meter] = root.all("am-turn__meter");
-  assert.equal(meter.getAttribute("aria-valuetext"), "context 52 %, 66,016 of 128,000 tokens, compacts past 111,616");
+  assert.equal(
+    meter.getAttribute("aria-valuetext"),
+    "context 52 %, 66,016 of 128,000 tokens, compacts past 111,616",
+  );
   assert.equal(root.all("am-turn__used")[0].style.values.get("width"), "51.6%");
 });
 
@@ -214,17 +265,7 @@ test("whatever is told is set as text", () => {
   }
 });
 
-test("the sources can be loaded as one blob", () => {
-  assert.doesNotMatch(SOURCES.join(""), /^\s*import\b|^export default/m);
-  const tops = SOURCES.flatMap((source) =>
-    [...source.matchAll(/^(?:export )?(?:const|function) (\w+)/gm)].map(([, top]) => top),
-  );
-  assert.equal(new Set(tops).size, tops.length);
-});
-
-// The plumbing, as anywidget loads it.
-const blob = SOURCES.join("\n") + "\nexport default liveTurns(turnView);\n";
-const { default: widget } = await import(`data:text/javascript;base64,${Buffer.from(blob).toString("base64")}`);
+const widget = liveTurns(turnView);
 const ANCHOR = "agent-magics-1";
 const place = (name) => outputOf(`${ANCHOR} am-turn--${name}`);
 const isStill = (output) => output.children[0].style.values.get("display") !== "none";
@@ -240,7 +281,10 @@ function living(...outputs) {
 }
 const told = (n, places) => ({ kind: "told", n, places });
 const text = (words, more = {}) => ({
-  whole: true, items: [{ id: 1, kind: "text", text: words }], status: status("answering"), ...more,
+  whole: true,
+  items: [{ id: 1, kind: "text", text: words }],
+  status: status("answering"),
+  ...more,
 });
 const says = (output) => output.all("am-turn__text").map((each) => each.textContent);
 
@@ -311,10 +355,13 @@ test("a question that is drawn is said to be, once, in whichever turn", () => {
   kernel.tell(told(1, { a: { whole: true, items: [asked], status: status("asking") } }));
   kernel.tell(told(2, { a: { status: status("asking", { hint: "x" }) } }));
   kernel.tell(told(3, { b: { whole: true, items: [asked], status: status("asking") } }));
-  assert.deepEqual(kernel.sent.filter(({ kind }) => kind === "shown"), [
-    { kind: "shown", id: 9, place: "a" },
-    { kind: "shown", id: 9, place: "b" },
-  ]);
+  assert.deepEqual(
+    kernel.sent.filter(({ kind }) => kind === "shown"),
+    [
+      { kind: "shown", id: 9, place: "a" },
+      { kind: "shown", id: 9, place: "b" },
+    ],
+  );
 });
 
 test("a question in an output that isn't in the page is not", () => {

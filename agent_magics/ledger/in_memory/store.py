@@ -30,7 +30,7 @@ from agent_magics.core.ports import (
     SessionState,
     SessionSummary,
 )
-from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.core.slots import DEFAULT_SLOT, Checkpoint, Slot
 from agent_magics.core.text import clean_text
 from agent_magics.ledger import listing, records
 from agent_magics.ledger.records import is_this_process

@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from agent_magics.core.catalog import NEWEST_NAMED, NOTEBOOK_KEY, SessionOverview, name_of
+from agent_magics.core.slots import DEFAULT_SLOT
 from agent_magics.ledger.records import is_this_process
 from agent_magics.ledger.sqlite.lock_files import is_held
 

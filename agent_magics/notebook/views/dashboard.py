@@ -1,4 +1,4 @@
-"""The dashboard: slot tabs, token budget, ledger and comparison of one session, together (W5)."""
+"""The dashboard: slot tabs, token budget, ledger and comparison of one session, together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import ipywidgets
 
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.compare_view import Session as Comparable
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
 from agent_magics.notebook.views.front_end import close_whole
-from agent_magics.notebook.views.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slot_tabs import Session as TabsSource
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
+from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.view import Output
@@ -83,7 +83,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
         return self._text()
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give what stands in the file: the views beside and below one another, drawn live there.
+        """Return what stands in the file: the views beside and below one another, drawn live there.
 
         A box as a widget would be lost when the notebook is opened again (`view.py`).
         """

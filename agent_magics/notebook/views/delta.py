@@ -2,7 +2,7 @@
 
 A delta of an object holds values to `set` by key and deltas of the values `in` it, by key. A list
 of objects with an `id` is changed by their ids; `order` names all of them where any came, went or
-moved. Every other value is set whole. `widgets/src/live.js` applies it, and
+moved. Every other value is set whole. `widgets/src/live/state.js` applies it, and
 `tests/data/state_deltas.json` holds cases that tests check from Python and from JavaScript.
 """
 
@@ -25,6 +25,7 @@ def _between(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         before = old.get(key)
         if key in old and before == value:
             continue
+        # With other keys it is sent whole: a delta would need a way to say that one is gone.
         if isinstance(before, dict) and isinstance(value, dict) and before.keys() == value.keys():
             made["in"][key] = _between(before, value)
         elif isinstance(before, list) and _have_ids(before) and _have_ids(value):

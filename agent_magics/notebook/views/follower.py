@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.session.following import Followed
+from agent_magics.session.state.followers import Followed
 
 S = TypeVar("S")
 

@@ -1,34 +1,29 @@
-"""The way of live views to a page: their source, and hearing their clicks while a cell runs."""
+"""The way of live views to a page: their modules, and hearing their clicks while a cell runs."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Callable
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 _HEARD = ("custom", "request_state")
-_PACKAGE = Path(__file__).resolve().parents[2]
 
 
-def view_source(name: str) -> Path:
-    """Find a view's ES module: in the package, or (editable installs) in the tree beside it."""
-    packaged = _PACKAGE / "static" / name
-    return packaged if packaged.is_file() else _PACKAGE.parent / "widgets" / "src" / name
+def view_module(name: str) -> str:
+    """Read a view's ES module: one text that imports nothing, for pages load it as a blob.
 
-
-def module_of(*names: str, default: str) -> str:
-    """Make one module of several, whose default export is an expression.
-
-    It is loaded as a blob, so it can import nothing.
+    It is bundled from `widgets/src` by `make views`.
     """
-    sources = [view_source(each).read_text(encoding="utf-8") for each in names]
-    return "\n".join([*sources, f"export default {default};\n"])
+    modules = resources.files("agent_magics") / "static"
+    return (modules / f"{name}.js").read_text(encoding="utf-8")
 
 
 def new_anchor() -> str:
     """Make the class of the elements that a model's view is drawn in."""
+    # Random: outputs of two sessions, or of a copied notebook, stand in one page and must not draw
+    # into one another.
     return f"agent-magics-{secrets.token_hex(8)}"
 
 
@@ -73,6 +68,8 @@ def _hear(widget: Any, message: dict[str, Any]) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return  # it couldn't be answered
+    # A saved page may be anybody's. ipywidgets would let it set any trait, the module that is run
+    # among them.
     if isinstance(data, dict) and data.get("method") in _HEARD:
         widget._handle_msg(message)  # noqa: SLF001 - ipywidgets' own way in
 

@@ -7,15 +7,15 @@ from typing import Any, Protocol
 import msgspec
 
 from agent_magics.core.errors import SlotNotFound
-from agent_magics.notebook.text import budget_html, budget_text
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.follower import checked
-from agent_magics.notebook.views.front_end import module_of
-from agent_magics.notebook.views.state import BudgetState, budget_now
-from agent_magics.notebook.views.state import Session as StateSource
-from agent_magics.notebook.views.view import View
-from agent_magics.session.compacting import CompactionOutcome
-from agent_magics.session.loop import background_loop
+from agent_magics.notebook.views.front_end import view_module
+from agent_magics.notebook.views.session_state import BudgetState, budget_now
+from agent_magics.notebook.views.session_state import Session as StateSource
+from agent_magics.notebook.views.session_text import budget_html, budget_text
+from agent_magics.notebook.views.view import LiveView
+from agent_magics.session.compaction.compactor import CompactionOutcome
+from agent_magics.threads.loop import background_loop
 
 
 class Session(StateSource, Followable, Protocol):
@@ -24,14 +24,14 @@ class Session(StateSource, Followable, Protocol):
     def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None: ...
 
 
-class TokenBudget(View):
+class TokenBudget(LiveView):
     """Show what fills a slot's context, in tokens by part, live while a turn streams.
 
     `slot` names one slot, for as long as that slot lives, also under another name; None: whichever
     is current. Raises `SlotNotFound`. `session` as in `SlotTabs`.
     """
 
-    _esm = module_of("token_budget.js", "live.js", default="live(tokenBudget)")
+    _esm = view_module("token_budget")
     grows = True
 
     def __init__(self, session: Session, slot: str | None = None) -> None:
@@ -53,7 +53,7 @@ class TokenBudget(View):
         return budget_text(self._budget)
 
     def as_html(self) -> str:
-        """Give the parts as a table."""
+        """Return the parts as a table."""
         return budget_html(self._budget)
 
     @property
@@ -68,8 +68,9 @@ class TokenBudget(View):
         return {"budget": msgspec.to_builtins(budget)}
 
     def _frees(self, slot: str, used: int) -> int | None:
-        """Tell what a compaction would free; thought about again only where the context changed."""
+        """Return what a compaction would free; computed again only where the context changed."""
         known = self._foreseen.get(slot)
+        # Planning builds a request; the same context would give the same plan.
         if known is None or known[0] != used:
             plan = self._session.foreseen_compaction(slot)
             frees = None if plan is None else max(0, plan.tokens_before - plan.tokens_after)

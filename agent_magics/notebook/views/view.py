@@ -18,7 +18,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from agent_magics.notebook.html_table import still
+from agent_magics.notebook.text.html_table import still
 from agent_magics.notebook.views.delta import state_delta
 from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import (
@@ -27,7 +27,7 @@ from agent_magics.notebook.views.front_end import (
     fill_its_place,
     new_anchor,
 )
-from agent_magics.session.loop import background_loop
+from agent_magics.threads.loop import background_loop
 
 ENDED = "The session is closed; this is how it was."
 
@@ -94,19 +94,19 @@ class Output:
         """Bring it up to date before it is shown."""
 
     def as_text(self) -> str:
-        """Give what is shown as plain text."""
+        """Return what is shown as plain text."""
         raise NotImplementedError
 
     def as_html(self) -> str:
-        """Give what is shown as static HTML."""
+        """Return what is shown as static HTML."""
         raise NotImplementedError
 
     def output_text(self) -> str:
-        """Give the text that stands in a file."""
+        """Return the text that stands in a file."""
         return f"{self.as_text()}\n{ENDED}" if self.has_ended else self.as_text()
 
     def output_html(self) -> str:
-        """Give the HTML that stands in a file, and that the live view is drawn in."""
+        """Return the HTML that stands in a file, and that the live view is drawn in."""
         html = f"{self.as_html()}<p>{ENDED}</p>" if self.has_ended else self.as_html()
         return f'<div class="{self.classes}">{still(html)}</div>'
 
@@ -119,7 +119,7 @@ class Output:
         return {"text/plain": self.output_text(), "text/html": self.output_html()}, {}
 
 
-class View(Output, LiveWidget):
+class LiveView(Output, LiveWidget):
     """A view that holds a state.
 
     A page gets `state` whole with the model, and then numbered deltas by messages; where it missed
@@ -148,6 +148,8 @@ class View(Output, LiveWidget):
     def tell(self, state: dict[str, Any]) -> None:
         """Bring the view up to date; pages are sent what changed. From any thread."""
         with self._telling:
+            # Deltas, as a whole state of a large session is some 5 KB at each event and a delta
+            # about 110 bytes.
             delta = state_delta(self._state, state)
             if delta:
                 self._state = state
@@ -155,8 +157,10 @@ class View(Output, LiveWidget):
                 self.send({"kind": "delta", "number": self._number, "delta": delta})
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as ipywidgets has it
-        """Give the traits, and where all are asked for the state along with them."""
+        """Return the traits, and where all are asked for the state along with them."""
         made: dict[str, Any] = super().get_state(key, drop_defaults)
+        # The state is no trait: as one it would be sent whole at each change, and saved in the
+        # notebook's file.
         return made if key is not None else {**made, "state": self._state, "number": self._number}
 
     def hear(self, message: object) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.compare_view import Session as Comparable
-from agent_magics.notebook.views.comparison import uids_of
-from agent_magics.notebook.views.ledger_view import LedgerWidget
-from agent_magics.notebook.views.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slot_tabs import Session as TabsSource
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
+from agent_magics.notebook.views.comparison.comparison import uids_of
+from agent_magics.notebook.views.ledger.ledger_view import LedgerWidget
+from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
+from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
 
@@ -32,18 +32,20 @@ class Views:
         self.session = session
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}
+        # One view for the same question: a cell that runs again would leave a widget behind each
+        # time.
         self._comparisons: dict[tuple[tuple[str, ...], str | None], CompareView] = {}
         self._ledger: LedgerWidget | None = None
 
     def tabs(self) -> SlotTabs:
-        """Give the slot tabs, up to date."""
+        """Return the slot tabs, up to date."""
         if self._tabs is None:
             self._tabs = SlotTabs(self.session)
         self._tabs.renew()
         return self._tabs
 
     def budget(self, slot_id: str) -> TokenBudget:
-        """Give the token budget of a slot, up to date; it stays that slot's wherever one goes."""
+        """Return the token budget of a slot, up to date; it stays that slot's wherever one goes."""
         (uid,) = (slot.uid for slot in self.session.list_slots() if slot.slot_id == slot_id)
         if uid not in self._budgets:
             self._budgets[uid] = TokenBudget(self.session, slot_id)
@@ -51,8 +53,10 @@ class Views:
         return self._budgets[uid]
 
     def comparison(self, slots: Sequence[str], prompt: str | None = None) -> CompareView:
-        """Give the comparison of slots, up to date and as it was asked for: what a page chose in it
-        is forgotten. `prompt` is the id of the one it shows; None: always the newest.
+        """Return the comparison of slots, up to date and as it was asked for.
+
+        What a page chose in it is forgotten. `prompt` is the id of the one it shows; None: always
+        the newest.
 
         Raises as `CompareView`.
         """
@@ -65,7 +69,7 @@ class Views:
         return view
 
     def ledger(self) -> LedgerWidget:
-        """Give the ledger explorers."""
+        """Return the ledger explorers."""
         if self._ledger is None:
             self._ledger = LedgerWidget(self.session)
         return self._ledger

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import ToolInput
-from agent_magics.notebook.kernel_tools.offered import kernel_tools
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.tools.access import KernelAccess
+from agent_magics.notebook.kernel.tools.offered import kernel_tools
 
 
 class OnMain:
@@ -25,8 +25,8 @@ class Kernel:
 
     def __init__(self, shell: Any, folder: Path) -> None:
         self.shell = shell
-        self.reach = Reach()
-        self._source = kernel_tools(shell, lambda: self.reach, folder)
+        self.kernel_access = KernelAccess()
+        self._source = kernel_tools(shell, lambda: self.kernel_access, folder)
 
     def do(self, name: str, /, **arguments: Any) -> ToolOutput:
         (found,) = [each for each in self._source() if each.name == name]

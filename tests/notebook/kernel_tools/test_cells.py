@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.tools.access import KernelAccess
 from tests.notebook.kernel_tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
@@ -60,10 +60,10 @@ def test_secrets_in_cells_are_taken_out(kernel: Kernel) -> None:
     assert "sk-1" not in told
     assert "hidden-value" not in told
     assert "Out[2]:\n[called like a secret]" in told
-    kernel.reach = Reach(share="schema")
+    kernel.kernel_access = KernelAccess(share="schema")
     run(kernel, "'Ada'")
     assert kernel.told("recent_cells", count=1) == "In [4]:\n'Ada'\nOut[4]:\nstr, 3 characters"
-    kernel.reach = Reach(share="names")
+    kernel.kernel_access = KernelAccess(share="names")
     assert kernel.do("recent_cells").is_error
 
 

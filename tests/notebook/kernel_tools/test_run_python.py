@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.kernel_tools.reach import Reach
+from agent_magics.notebook.kernel.tools.access import KernelAccess
 from tests.notebook.kernel_tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
@@ -94,7 +94,7 @@ def test_secrets_are_taken_out(kernel: Kernel) -> None:
 @pytest.mark.req("dec56")
 def test_less_may_be_shared(kernel: Kernel) -> None:
     """Below "sample" the model is told how it went, and no value."""
-    kernel.reach = Reach(share="schema")
+    kernel.kernel_access = KernelAccess(share="schema")
     kernel.shell.run_cell("import pandas as pd\ndf = pd.DataFrame({'age': [36]})")
     told = kernel.told("run_python", code="print('a')\nprint('b')\ndf")
     assert told == (
@@ -125,7 +125,7 @@ def test_an_interrupt_is_told_as_one(kernel: Kernel) -> None:
 @pytest.mark.req("N3")
 def test_its_failures_are_not_the_persons(kernel: Kernel) -> None:
     """`%agent fix` speaks of the person's own cells."""
-    from agent_magics.notebook.failures import Failures
+    from agent_magics.notebook.kernel.failures import Failures
 
     failures = Failures()
     kernel.shell.events.register("post_run_cell", failures.note)

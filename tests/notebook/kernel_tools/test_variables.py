@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_magics import tool
-from agent_magics.notebook.kernel_tools.offered import kernel_tools
-from agent_magics.notebook.kernel_tools.reach import Reach
-from agent_magics.notebook.sharing import Share
+from agent_magics.notebook.kernel.sharing import ShareLevel
+from agent_magics.notebook.kernel.tools.access import KernelAccess
+from agent_magics.notebook.kernel.tools.offered import kernel_tools
 from tests.notebook.kernel_tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
@@ -177,9 +177,9 @@ def test_secrets_inside_values_are_masked(kernel: Kernel) -> None:
         ("schema", "name: str, 3 characters", "name: str, 3 characters"),
     ],
 )
-def test_less_may_be_shared(kernel: Kernel, share: Share, listed: str, told: str) -> None:
+def test_less_may_be_shared(kernel: Kernel, share: ShareLevel, listed: str, told: str) -> None:
     """No value leaves below "sample"."""
-    kernel.reach = Reach(share=share)
+    kernel.kernel_access = KernelAccess(share=share)
     everything = kernel.told("list_variables")
     assert listed in everything.splitlines()
     assert "12" not in everything
@@ -201,8 +201,8 @@ def test_many_variables_are_cut_and_counted(kernel: Kernel) -> None:
 
 def test_the_tools_may_be_turned_off(kernel: Kernel) -> None:
     """`kernel_tools = False` offers none; what asks first is what changes something."""
-    offered = kernel_tools(kernel.shell, lambda: kernel.reach, Path())
+    offered = kernel_tools(kernel.shell, lambda: kernel.kernel_access, Path())
     assert {tool.name for tool in offered() if tool.is_mutating} == {"run_python", "write_file"}
     assert all(tool.description for tool in offered())
-    kernel.reach = Reach(has_tools=False)
+    kernel.kernel_access = KernelAccess(has_tools=False)
     assert offered() == ()

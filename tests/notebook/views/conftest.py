@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_magics.notebook.views.turn_view import TurnViews
+from agent_magics.notebook.views.turn.turn_view import TurnViews
 from tests.session.conftest import bench
 
 __all__ = ["bench"]

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_magics.core.turns import AgentEvent, Completed, Reply, TurnPayload
-from agent_magics.notebook.display import AnswerDisplay
-from agent_magics.notebook.page import Page
-from agent_magics.notebook.views.turn_state import ContextShare
-from agent_magics.notebook.views.turn_view import DrawnTurn, TurnViews
-from agent_magics.session.loop import run
-from agent_magics.session.running import RunningTurn
+from agent_magics.notebook.cell.display import AnswerDisplay
+from agent_magics.notebook.text.page import Page
+from agent_magics.notebook.views.turn.turn_state import ContextShare
+from agent_magics.notebook.views.turn.turn_view import DrawnTurn, TurnViews
+from agent_magics.session.state.running_turn import RunningTurn
+from agent_magics.threads.loop import run
 
 REPLY = Reply(text="Hello", seq=7, slot_id="default", turn_id="t1", model="gpt-x")
 SHARE = ContextShare(used=1, window=10, threshold=8)

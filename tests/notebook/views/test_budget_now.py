@@ -8,7 +8,7 @@ import pytest
 
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.turns import TextChunk
-from agent_magics.notebook.views.state import BudgetState, budget_now
+from agent_magics.notebook.views.session_state import BudgetState, budget_now
 from agent_magics.providers.scripted import Step
 from tests.session.conftest import Bench
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_magics.core.turns import TextChunk
-from agent_magics.notebook.columns import Columns
-from agent_magics.notebook.views.turn_view import TurnViews
-from agent_magics.session.loop import run
+from agent_magics.notebook.cell.columns import Columns
+from agent_magics.notebook.views.turn.turn_view import TurnViews
+from agent_magics.threads.loop import run
 from tests.notebook.views.stage import Stage
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("W4")]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_magics.notebook.views.comparing import Comparing, Make
-from agent_magics.notebook.views.comparison import VERSION, Compare, ComparisonState
+from agent_magics.notebook.views.comparison.comparing import Comparing, Make
+from agent_magics.notebook.views.comparison.comparison import VERSION, Compare, ComparisonState
 
 pytestmark = pytest.mark.req("W5")
 
@@ -52,11 +52,11 @@ def making(prompt: str, *texts: str, before: Callable[[], object] = lambda: None
 
 def test_new_texts_are_compared_in_a_thread_of_its_own() -> None:
     """Whoever asks goes on at once; what is known is told at once."""
-    told, gate = Told(), threading.Event()
+    told, tool_approval = Told(), threading.Event()
     comparing = Comparing(told)
-    comparing.soon(making("new", "a", "b", before=lambda: gate.wait(PATIENCE_S)))
+    comparing.soon(making("new", "a", "b", before=lambda: tool_approval.wait(PATIENCE_S)))
     assert told.prompts == []
-    gate.set()
+    tool_approval.set()
     told.wait_for("new")
     comparing.soon(making("known", "a", "b"))
     assert told.prompts == ["new", "known"]
@@ -65,29 +65,29 @@ def test_new_texts_are_compared_in_a_thread_of_its_own() -> None:
 
 def test_what_is_asked_for_meanwhile_is_the_newest_alone() -> None:
     """A turn that streams would leave a long row of what nobody wants to see any more."""
-    told, gate = Told(), threading.Event()
+    told, tool_approval = Told(), threading.Event()
     comparing = Comparing(told)
-    comparing.soon(making("1", "a", "b", before=lambda: gate.wait(PATIENCE_S)))
+    comparing.soon(making("1", "a", "b", before=lambda: tool_approval.wait(PATIENCE_S)))
     for number in "234":
         comparing.soon(making(number, "a", f"b{number}"))
-    gate.set()
+    tool_approval.set()
     told.wait_for("4")
     assert told.prompts in (["1", "4"], ["4"])  # by how soon the thread took the first
 
 
 def test_an_older_state_is_never_told_after_a_newer_one() -> None:
     """It was made for longer."""
-    told, gate, made = Told(), threading.Event(), threading.Event()
+    told, tool_approval, made = Told(), threading.Event(), threading.Event()
     comparing = Comparing(told)
 
     def slow() -> None:
         made.set()
-        gate.wait(PATIENCE_S)
+        tool_approval.wait(PATIENCE_S)
 
     comparing.soon(making("old", "a", "b", before=slow))
     assert made.wait(PATIENCE_S)
     comparing.now(making("new", "a", "c"))
-    gate.set()
+    tool_approval.set()
     comparing.soon(making("last", "a", "d"))
     told.wait_for("last")
     assert told.prompts == ["new", "last"]

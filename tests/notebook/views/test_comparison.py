@@ -12,21 +12,21 @@ import pytest
 from msgspec import structs
 
 from agent_magics.core.slots import SlotMeta
-from agent_magics.notebook.comparison_text import comparison_html, comparison_text
-from agent_magics.notebook.views.compare_view import CompareView
-from agent_magics.notebook.views.comparison import (
+from agent_magics.notebook.views.comparison.compare_view import CompareView
+from agent_magics.notebook.views.comparison.comparison import (
     MAX_SLOTS,
     NEWEST_TURNS,
     NONE_IN_NEWEST,
     NONE_SHARED,
     ONLY_NEWEST,
     TOO_FEW,
-    Answered,
-    Answers,
+    ComparedAnswer,
+    ComparedSlots,
     comparison_of,
     shared_prompts,
 )
-from agent_magics.notebook.views.differences import Compared, Piece, compared
+from agent_magics.notebook.views.comparison.differences import Compared, Piece, compared
+from agent_magics.notebook.views.comparison.text import comparison_html, comparison_text
 from agent_magics.notebook.views.widgets import Views
 from tests.notebook.conftest import Notebook
 
@@ -36,8 +36,10 @@ TENURE = "Use tenure, because it predicts churn."
 PRICE = "Use price, because it predicts churn well."
 
 
-def answered(seq: int, text: str, *, turn_id: str | None = None) -> Answered:
-    return Answered(seq=seq, turn_id=turn_id or f"t{seq}", turn=seq, text=text, status="complete")
+def answered(seq: int, text: str, *, turn_id: str | None = None) -> ComparedAnswer:
+    return ComparedAnswer(
+        seq=seq, turn_id=turn_id or f"t{seq}", turn=seq, text=text, status="complete"
+    )
 
 
 def test_a_prompt_is_shared_where_two_turns_answered_it() -> None:
@@ -74,7 +76,7 @@ def test_slots_that_nobody_named_are_those_with_answers_of_their_own() -> None:
     ids=["one slot", "nothing shared"],
 )
 def test_where_nothing_compares_a_sentence_says_what_to_do(
-    answers: dict[str, dict[str, Answered]], hint: str
+    answers: dict[str, dict[str, ComparedAnswer]], hint: str
 ) -> None:
     """In every form of the view."""
     state = comparison_of(answers)
@@ -207,7 +209,7 @@ def test_how_another_prompt_is_shown_depends_on_which_is(asked: Notebook) -> Non
     """And is an option of the magic's alone."""
     assert asked.run("%slot compare a b").endswith(": --prompt 2 shows the one before\n")
     assert asked.run("%slot compare a b --prompt 2").endswith(": --prompt 1 shows the newest\n")
-    state = comparison_of(Answers(asked.session).read())
+    state = comparison_of(ComparedSlots(asked.session).read())
     assert comparison_text(state).endswith("one other prompt was asked in several of these slots")
     assert "--prompt" not in comparison_html(state)
 
@@ -228,7 +230,7 @@ def test_more_turns_than_are_looked_at_are_noticed(asked: Notebook) -> None:
             return [slots["default"], slots["a"], long]
 
     for uids, is_cut in (((), True), ((slots["default"].uid, slots["a"].uid), False)):
-        answers = Answers(Longer(), uids)
+        answers = ComparedSlots(Longer(), uids)
         answers.read()
         assert answers.is_cut is is_cut
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_magics.notebook.views import differences
-from agent_magics.notebook.views.differences import MAX_STEPS, base_pieces, compared
+from agent_magics.notebook.views.comparison import differences
+from agent_magics.notebook.views.comparison.differences import MAX_STEPS, base_pieces, compared
 
 pytestmark = pytest.mark.req("W5")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_magics.core.turns import TextChunk, TurnStarted
-from agent_magics.notebook.views import turn_view
-from agent_magics.notebook.views.turn_view import KEPT_TURNS, TurnViews
-from agent_magics.session.loop import run
+from agent_magics.notebook.views.turn import turn_view
+from agent_magics.notebook.views.turn.turn_view import KEPT_TURNS, TurnViews
+from agent_magics.threads.loop import run
 from tests.notebook.views.stage import Stage, until
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("W4")]

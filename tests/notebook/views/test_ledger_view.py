@@ -15,16 +15,16 @@ from agent_magics.core.messages import System, Text
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, SlotConfig
 from agent_magics.dataframes.frames import Frames
-from agent_magics.notebook.ledger_rows import MAX_KEPT_QUERIES, LedgerRows, Query
-from agent_magics.notebook.ledger_text import shown_of
-from agent_magics.notebook.views.ledger_view import (
+from agent_magics.notebook.views.ledger.ledger_view import (
     MAX_EXPLORERS,
     MAX_ROWS,
     REBUILT,
     SENT,
     LedgerWidget,
 )
-from agent_magics.session.rebuilding import Rebuilt
+from agent_magics.notebook.views.ledger.rows import MAX_KEPT_QUERIES, LedgerRows, Query
+from agent_magics.notebook.views.ledger.text import shown_of
+from agent_magics.session.request.rebuilding import Rebuilt
 from agent_magics.testing import assistant, user
 from benchmarks.many import many_events
 from tests.dataframes.ledgers import NOW, said, state_of

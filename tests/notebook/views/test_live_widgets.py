@@ -11,16 +11,16 @@ from ipywidgets.widgets.widget import _instances
 
 from agent_magics.core.errors import AgentError
 from agent_magics.core.turns import Reply
-from agent_magics.notebook.magics import seat_of
-from agent_magics.notebook.views.compare_view import CompareView
+from agent_magics.notebook.extension import notebook_session_of
+from agent_magics.notebook.views.comparison.compare_view import CompareView
 from agent_magics.notebook.views.dashboard import Dashboard
-from agent_magics.notebook.views.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.slot_tabs import SlotTabs
+from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
+from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.view import ENDED
 from agent_magics.notebook.views.widgets import Views
-from agent_magics.session.loop import run
 from agent_magics.session.session import Session
+from agent_magics.threads.loop import run
 from tests.notebook.conftest import Notebook
 from tests.session.conftest import Bench
 
@@ -86,7 +86,7 @@ def test_closing_a_view_leaves_no_model(make: Callable[[Session], Any], session:
     view.close()
     view.close()
     assert models() == before
-    assert session._desk.following._views == {}
+    assert session._open_session.following._views == {}
     run(session.create_slot("fresh"))
     assert ENDED not in bundle(view)["text/html"]
     assert bundle(view)["text/plain"] == repr(view)
@@ -102,7 +102,7 @@ def test_a_view_that_is_refused_leaves_nothing(
     with pytest.raises(AgentError):
         make(session)
     assert models() == before
-    assert session._desk.following._views == {}
+    assert session._open_session.following._views == {}
 
 
 @pytest.mark.req("W1", "W3", "W5")
@@ -182,17 +182,17 @@ def test_a_click_that_fails_is_told(session: Session, monkeypatch: pytest.Monkey
 @pytest.mark.req("W1")
 def test_the_magics_draw_the_session_that_is_open(notebook: Notebook) -> None:
     """Also where somebody closed the other one from Python; a setting leaves no model behind."""
-    seat = seat_of(notebook.shell)
+    notebook_session = notebook_session_of(notebook.shell)
     before = models()
-    tabs = seat.views().tabs()
+    tabs = notebook_session.views().tabs()
     run(notebook.session.close())
     assert tabs.has_ended
-    assert seat.views().session is notebook.session
-    assert not seat.views().tabs().has_ended
+    assert notebook_session.views().session is notebook.session
+    assert not notebook_session.views().tabs().has_ended
     for limit in (20_000, 30_000):
         notebook.run(f"%config AgentMagics.context_limit = {limit}")
-        seat.views().tabs()
-        seat.views().ledger()
+        notebook_session.views().tabs()
+        notebook_session.views().ledger()
     notebook.run("%config AgentMagics.context_limit = 40_000")
     assert models() == before
 

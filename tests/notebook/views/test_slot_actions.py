@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent_magics.core.slots import Focused
-from agent_magics.notebook.views.slot_actions import Notice, act, read_action
+from agent_magics.notebook.views.slots.slot_actions import ActionNotice, act, read_action
 from agent_magics.session.session import Session
 from tests.session.conftest import Bench
 
 
-async def did(session: Session, **message: Any) -> Notice:
+async def did(session: Session, **message: Any) -> ActionNotice:
     action = read_action(message)
     assert action is not None
     return await act(session, action)

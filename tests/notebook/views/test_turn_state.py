@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import ToolEnded, ToolStarted
-from agent_magics.notebook.markdown import settled
-from agent_magics.notebook.views.turn_state import (
+from agent_magics.notebook.text.markdown import settled
+from agent_magics.notebook.views.turn.turn_state import (
     MAX_SHOWN_CHARACTERS,
     ContextShare,
     TurnPicture,
@@ -45,7 +45,7 @@ def ended(content: str, call_id: str = "c1", *, is_error: bool = False) -> ToolE
 
 
 def applied(places: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    """Take in what was told, as the page does (`applied` in turn_view.js)."""
+    """Take in what was told, as the page does (`withChanges` in turn_state.js)."""
     for name, change in told.items():
         place = places.setdefault(name, {"items": {}, "status": None})
         if change.get("whole"):

@@ -18,10 +18,10 @@ from agent_magics.core.turns import (
     TurnPayload,
     TurnStarted,
 )
-from agent_magics.notebook.buttons import LiveTurns
-from agent_magics.notebook.views import turn_view
-from agent_magics.notebook.views.turn_view import KEPT_TURNS, TurnViews
-from agent_magics.session.loop import background_loop, run
+from agent_magics.notebook.views.turn import turn_view
+from agent_magics.notebook.views.turn.live_turns import LiveTurns
+from agent_magics.notebook.views.turn.turn_view import KEPT_TURNS, TurnViews
+from agent_magics.threads.loop import background_loop, run
 from tests.notebook.views.stage import Stage, play, until
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("W4")]

@@ -1,0 +1,1 @@
+"""What a cell shows while a turn runs in it and after."""

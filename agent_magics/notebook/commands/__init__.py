@@ -1,0 +1,1 @@
+"""What the magics do, one file a command."""

@@ -1,0 +1,1 @@
+"""Tools that see the kernel and the notebook's folder."""

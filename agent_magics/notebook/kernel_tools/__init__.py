@@ -1,1 +1,0 @@
-"""Tools that see the kernel and the notebook's folder (N8)."""

@@ -1,0 +1,1 @@
+"""A turn while it runs: its state for pages, and the view."""

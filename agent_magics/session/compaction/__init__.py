@@ -1,0 +1,1 @@
+"""What makes a conversation fit: checkpoints, shorter requests, summaries, bridges."""

@@ -1,0 +1,1 @@
+"""What people add to an agent: plugins and their hooks, skills, installed packages."""

@@ -1,0 +1,1 @@
+"""What lasts: a session's facts, and memories across sessions: found, shown, extracted."""

@@ -1,0 +1,1 @@
+"""One request: made, sent, read, counted."""

@@ -1,0 +1,1 @@
+"""Slots of a session: listed, changed, and which checkpoint holds in each."""

@@ -1,0 +1,1 @@
+"""One turn, from the prompt to its outcome: its start, its stages, tools and their approval."""
