@@ -58,8 +58,8 @@ if TYPE_CHECKING:
         TurnOutcome,
     )
     from agent_magics.dataframes.frames import Frames
-    from agent_magics.ledger.memories import SqlMemoryStore
-    from agent_magics.ledger.store import SqlStore
+    from agent_magics.ledger.sqlite.memories import SqlMemoryStore
+    from agent_magics.ledger.sqlite.store import SqlStore
     from agent_magics.notebook.shown_turn import TurnView
     from agent_magics.notebook.views.comparison.compare_view import CompareView
     from agent_magics.notebook.views.dashboard import Dashboard
@@ -126,8 +126,8 @@ _HOMES = {
         "Reply",
         "TurnOutcome",
     ),
-    "agent_magics.ledger.memories": ("SqlMemoryStore",),
-    "agent_magics.ledger.store": ("SqlStore",),
+    "agent_magics.ledger.sqlite.memories": ("SqlMemoryStore",),
+    "agent_magics.ledger.sqlite.store": ("SqlStore",),
     "agent_magics.notebook.shown_turn": ("TurnView",),
     "agent_magics.notebook.views.comparison.compare_view": ("CompareView",),
     "agent_magics.notebook.views.dashboard": ("Dashboard",),
@@ -251,9 +251,9 @@ def frames(store: str | Path | None = None) -> Frames:
     where it can't be read, or where the one that was named isn't there.
     """
     from agent_magics.dataframes.frames import Frames
-    from agent_magics.ledger.archive import Archive
+    from agent_magics.ledger.backends import open_archive
 
-    archive = Archive(store if store is not None else _store_here(), is_optional=store is None)
+    archive = open_archive(store if store is not None else _store_here(), is_optional=store is None)
     return Frames(archive.sessions, archive.memories)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import NewEvent, Payload
 from agent_magics.core.ports import Change, Owner
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from benchmarks.floor import Floor

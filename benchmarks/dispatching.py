@@ -12,7 +12,7 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import Payload, ToolAnswered, ToolCalled
 from agent_magics.core.messages import ToolCall, ToolOutput
 from agent_magics.core.ports import ToolInput
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.threads.loop import background_loop

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from agent_magics.dataframes.frames import Frames
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.ledger.ledger_view import LedgerWidget
 from agent_magics.notebook.views.ledger.rows import LedgerRows, Query

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_magics.core.config import AgentConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session

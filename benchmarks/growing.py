@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import SlotChanged, decode_payload
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder

@@ -24,7 +24,7 @@ from agent_magics.core.events import SPOKEN, LedgerEvent, Metadata, ToolAnswered
 from agent_magics.core.messages import Message, ToolResult, text_of
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Checkpoint
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from benchmarks.facts import Summariser, facts_in, words_of
@@ -87,7 +87,7 @@ async def replay(
     compact_every: int | None = None,
 ) -> Chain:
     """Run a recording as one session, in memory; `compact_every` so many turns by hand too."""
-    store, summariser, steps = TransientStore(), Summariser(), iter(script.steps)
+    store, summariser, steps = InMemoryStore(), Summariser(), iter(script.steps)
 
     def answer(request: ChatRequest) -> dict[str, Any]:
         return summariser(request) if request.purpose == "compaction" else next(steps)

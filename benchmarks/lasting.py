@@ -15,7 +15,7 @@ from agent_magics.context.prompt import SUMMARY_HEADINGS
 from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig, CompactionConfig
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
@@ -83,7 +83,7 @@ async def _beside_counting() -> Row:
 
 @asynccontextmanager
 async def _opened(size: int, *, is_compacted: bool) -> AsyncIterator[Session]:
-    store = TransientStore()
+    store = InMemoryStore()
     config = AgentConfig(
         default_model="scripted:bench",
         compaction=CompactionConfig(enabled=False, keep_recent_tokens=KEEP_TOKENS),

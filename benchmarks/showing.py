@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from agent_magics.core.config import AgentConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.notebook.views.comparison.comparison import answers_of
 from agent_magics.notebook.views.comparison.differences import compared
 from agent_magics.notebook.views.delta import state_delta

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.ports import SessionPage, SessionSummary
-from agent_magics.ledger.rows import micros
+from agent_magics.ledger.records import micros
 
 
 def sort_key(summary: SessionSummary) -> tuple[int, str]:
-    """Order summaries: newest first, then by id."""
+    """Return what summaries are ordered by: newest first, then by id."""
     return -micros(summary.updated_at), summary.session_id
 
 
 def cursor_of(summary: SessionSummary) -> str:
-    """Name the place after a summary, for the next page."""
+    """Return the cursor of the page that begins after a summary."""
     return f"{micros(summary.updated_at)}.{summary.session_id}"
 
 
@@ -31,7 +31,7 @@ def read_cursor(cursor: str) -> tuple[int, str]:
 
 
 def page_of(found: Sequence[SessionSummary], limit: int) -> SessionPage:
-    """Make a page of the summaries that follow a cursor, of which there may be more."""
+    """Return a page of the summaries that follow a cursor, of which there may be more."""
     page = tuple(found[:limit])
     return SessionPage(
         sessions=page, next_cursor=cursor_of(page[-1]) if len(found) > limit else None
@@ -46,7 +46,7 @@ def check_limit(limit: int) -> int:
 
 
 def matches(summary: SessionSummary, query: str) -> bool:
-    """Tell whether a search finds a session: its id begins with the query, or its title has it.
+    """Return whether a search finds a session: its id begins with the query, or its title has it.
 
     Case doesn't count, in any script; that is why no database compares here.
     """
@@ -69,5 +69,5 @@ def check_session_id(session_id: str) -> str:
 
 
 def taken(session_id: str) -> InputValidation:
-    """Say that there is a session of this id already, so that none can be taken in under it."""
+    """Return the error for an import under an id that a session has already."""
     return InputValidation(f'There is already a session "{session_id}"; nothing was imported.')

@@ -6,8 +6,7 @@ from typing import Any
 
 import traitlets
 
-from agent_magics.ledger.peek import names_in
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.binding.extensions import skills_here
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.defined_tools import tools_in
@@ -64,7 +63,7 @@ class KnownNames:
 
     def sessions(self) -> tuple[str, ...]:
         """Name the sessions in the store."""
-        return names_in(path_of(self._notebook.settings().store))
+        return open_catalog(self._notebook.settings().store).names()
 
     def facts(self) -> tuple[str, ...]:
         """Name the facts of the session; none while it isn't open."""

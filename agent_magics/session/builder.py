@@ -34,7 +34,7 @@ from agent_magics.core.ports import (
 )
 from agent_magics.core.skills import Skill
 from agent_magics.core.text import clean_value
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.registry import ProviderRegistry
 from agent_magics.session.agent import Agent
 from agent_magics.session.extensions.plugins import OnFault, Plugins, Registered
@@ -167,7 +167,7 @@ class AgentBuilder:
                 plugins=plugins,
                 references=tuple(self._references),
                 live=tuple(each for each in self._sources if isinstance(each, LiveTools)),
-                storage=self._storages[0] if self._storages else TransientStore(),
+                storage=self._storages[0] if self._storages else InMemoryStore(),
                 is_stored=bool(self._storages),
                 on_main=self._on_main or background_loop().main,
                 approver=self._approver,

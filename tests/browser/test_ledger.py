@@ -14,7 +14,7 @@ from msgspec import structs
 
 from agent_magics.core.events import LedgerEvent, UserMessage
 from agent_magics.core.messages import Text
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from benchmarks.many import BEGAN, many_events
 from tests.browser.lab import RESTART, THEMES, WAIT_MS, Lab, lab_page, press, until, wait_for
 

@@ -40,7 +40,7 @@ from agent_magics.dataframes.columns import (
     TURN_COLUMNS,
 )
 from agent_magics.dataframes.frames import Frames
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.testing import assistant, memory, user
@@ -260,7 +260,7 @@ def test_memories_are_a_frame() -> None:
     """The newest first, of this session's namespace, with the types of the table."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         agent = await (
             AgentBuilder(AgentConfig(default_model="scripted:m", memory_namespace="mine"))
             .register_model_provider(ScriptedProvider([]))

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 
 T = TypeVar("T")
 

@@ -17,9 +17,9 @@ import agent_magics
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.errors import AgentError, StorageError
 from agent_magics.dataframes.columns import COLUMNS
-from agent_magics.ledger.archive import Archive
-from agent_magics.ledger.memories import SqlMemoryStore
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.archive import Archive
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.testing import memory
@@ -165,13 +165,13 @@ def test_what_is_no_ledger_is_one_sentence(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("D1")
-def test_a_ledger_without_memories_has_none(tmp_path: Path) -> None:
-    """One of the schema before memories is read as it is."""
+def test_a_ledger_of_before_the_first_release_is_refused(tmp_path: Path) -> None:
+    """In a sentence, as where it is opened to be written."""
     path = tmp_path / "ledger.db"
     asyncio.run(written(path))
-    made(path, "DROP TABLE memories", "UPDATE schema_version SET version_num='1'")
-    assert Archive(path).memories() == ()
-    assert len(agent_magics.frames(path).turns()) == 2
+    made(path, "UPDATE schema_version SET version_num='1'")
+    with pytest.raises(StorageError, match="before the first release"):
+        Archive(path).memories()
 
 
 def test_a_store_of_another_kind_is_refused() -> None:

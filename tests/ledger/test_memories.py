@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_magics.core.errors import StorageError
-from agent_magics.ledger.connection import HeldConnection
-from agent_magics.ledger.memories import SqlMemoryStore, _delete
-from agent_magics.ledger.memory_terms import MAX_QUERY_TERMS, index_terms, query_terms, ranked
-from agent_magics.ledger.migrations.upgrade import upgrade
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.search_terms import MAX_QUERY_TERMS, index_terms, query_terms, ranked
+from agent_magics.ledger.sqlite.connection import LedgerConnection
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore, _delete
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, memory, owner, refused
 from agent_magics.testing.memories import ids
 from tests.ledger.conftest import Play
@@ -128,27 +127,11 @@ def test_forgotten_words_are_overwritten_by_every_sqlite(path: Path) -> None:
         await store.aclose()
 
     asyncio.run(scenario())
-    held = HeldConnection(path, busy_timeout_s=1, network=None)
+    held = LedgerConnection(path, busy_timeout_s=1, network=None)
     held.raw.execute("PRAGMA secure_delete=OFF")  # as SQLite is built without a distribution's care
     _delete(held, "m7")
     held.close()
     assert b"zzyzx" not in path.read_bytes()
-
-
-def test_a_migrated_file_remembers(path: Path) -> None:
-    """A file of the version before gets the table, and is searched."""
-    path.parent.mkdir()
-    held = HeldConnection(path, busy_timeout_s=1, network=None)
-    upgrade(held.core, "1")
-    held.close()
-
-    async def scenario() -> None:
-        store = SqlMemoryStore(path)
-        await store.upsert(memory())
-        assert ids(await store.search("ns", "tea", 5)) == ["m1"]
-        await store.aclose()
-
-    asyncio.run(scenario())
 
 
 def test_a_store_that_fails_says_so(path: Path, sql: Sql) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from agent_magics.core.ports import MemoryStorage
-from agent_magics.ledger.memories import SqlMemoryStore, has_full_text
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore, has_full_text
 from agent_magics.testing import MemoryStorageContract
 
 pytestmark = pytest.mark.req("E23", "E16")
 
 
-class TestTransientMemoryStore(MemoryStorageContract):
+class TestInMemoryMemoryStore(MemoryStorageContract):
     def make_store(self) -> MemoryStorage:
-        return TransientMemoryStore()
+        return InMemoryMemoryStore()
 
 
 class TestSqlMemoryStore(MemoryStorageContract):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,63 +17,102 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from agent_magics.core.errors import StorageError
-from agent_magics.core.events import encode_payload
+from agent_magics.core.events import AssistantMessage, UserMessage
+from agent_magics.core.messages import text_of
 from agent_magics.core.ports import Change
-from agent_magics.ledger import schema
-from agent_magics.ledger.connection import HeldConnection
-from agent_magics.ledger.migrations.upgrade import upgrade
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite import schema
+from agent_magics.ledger.sqlite.catalog import SqliteCatalog
+from agent_magics.ledger.sqlite.connection import LedgerConnection
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore
+from agent_magics.ledger.sqlite.migrations import upgrade as upgrading
+from agent_magics.ledger.sqlite.migrations.upgrade import upgrade
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 
 Sql = Callable[..., list[Any]]
+RELEASED = Path(__file__).parent / "data" / "ledger_0_1_0.sql"
 TEXTS = ("first", "second", "third")
+NEXT = """
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "3", "2", None, None
 
 
-def make_older(path: Path, *, version: str) -> None:
-    """Make a file of an older schema with one session of three messages."""
+def upgrade():
+    op.execute("CREATE TABLE added (words TEXT)")
+"""
+
+
+@pytest.fixture
+def released(path: Path) -> Path:
+    """A file as 0.1.0 wrote it, from its own dump."""
     path.parent.mkdir()
-    held = HeldConnection(path, busy_timeout_s=1, network=None)
-    upgrade(held.core, version)
-    held.raw.execute(
-        "INSERT INTO sessions (session_id, created_at, updated_at, message_count, epoch)"
-        " VALUES ('s', 0, 0, 3, 5)"
-    )
-    for seq, text in enumerate(TEXTS, start=1):
-        held.raw.execute(
-            "INSERT INTO events (session_id, seq, kind, payload, created_at)"
-            " VALUES ('s', ?, 'user_message', ?, 0)",
-            (seq, encode_payload(user(text))),
-        )
-    if version != "0":  # which counts them by itself when it is brought up
-        held.raw.execute("UPDATE sessions SET head_seq=3")
-    held.close()
+    with closing(sqlite3.connect(path)) as ledger:
+        ledger.executescript(RELEASED.read_text(encoding="utf-8"))
+    return path
 
 
-async def open_and_write(store: SqlStore) -> list[Any]:
+@pytest.fixture
+def next_schema(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A schema of the future, one revision behind ours."""
+    folder = tmp_path / "100 % revisions"
+    shutil.copytree(Path(upgrading.__file__).parent, folder)
+    (folder / "versions" / "v0003_next.py").write_text(NEXT)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(upgrading, "upgrade", partial(upgrade, folder=folder))
+
+
+async def open_and_write(store: SqlStore) -> list[str]:
     lease = await store.acquire("s", owner())
     await store.commit(lease, Change(events=(new(user("fourth")),)))
-    state = await loaded(store)
-    return [(event.seq, event.payload) for event in state.events]
+    said = [event.payload for event in (await loaded(store)).events]
+    return [text_of(p.content) for p in said if isinstance(p, UserMessage | AssistantMessage)]
+
+
+def test_a_ledger_of_the_first_release_opens(play: Play, released: Path, sql: Sql) -> None:
+    """Every part of it is there, its events keep every byte, and the numbers go on after them."""
+    events = "SELECT seq, kind, payload, created_at FROM events WHERE seq < 5 ORDER BY seq"
+    before = sql(events)
+
+    async def scenario(store: SqlStore) -> list[str]:
+        state = await loaded(store)
+        assert state.row.title == "churn"
+        assert [slot.slot_id for slot in state.slots] == ["default", "option-a"]
+        assert [each.checkpoint_id for each in state.checkpoints] == ["c1"]
+        assert [draft.text for draft in state.drafts] == ["half an ans"]
+        assert await store.bound("notebook:a.ipynb") == "s"
+        (kept,) = await SqlMemoryStore(store).search("ns", "tea", 5)
+        assert kept.memory_id == "m1"
+        return await open_and_write(store)
+
+    assert play(scenario) == [*TEXTS, "fourth"]
+    assert sql(events) == before
+    assert SqliteCatalog(released).names() == ("churn",)
 
 
 @pytest.mark.parametrize("version", ["0", "1"])
-def test_an_older_file_is_brought_to_our_schema(
-    play: Play, path: Path, sql: Sql, version: str
+def test_what_was_never_released_is_one_sentence(
+    play: Play, released: Path, sql: Sql, version: str
 ) -> None:
-    """An older file opens; its events keep every byte and the numbers go on after them."""
-    make_older(path, version=version)
-    events = "SELECT seq, kind, payload, created_at FROM events WHERE seq < 4 ORDER BY seq"
-    before = sql(events)
-    expected = [(seq, user(text)) for seq, text in enumerate((*TEXTS, "fourth"), start=1)]
-    assert play(open_and_write) == expected
-    assert sql(events) == before
-    assert sql("SELECT version_num FROM schema_version") == [(str(schema.SCHEMA_VERSION),)]
+    """No release wrote such a file; it is named and stays as it is."""
+    sql("UPDATE schema_version SET version_num=?", version)
+    everything = "SELECT * FROM events ORDER BY seq"
+    before = sql(everything)
+    said = play(lambda store: refused(StorageError, store.load("s")))
+    assert "before the first release" in said
+    assert str(released) in said
+    assert "AgentMagics.store" in said
+    assert sql(everything) == before
+    assert sql("SELECT version_num FROM schema_version") == [(version,)]
 
 
-def test_migrated_and_new_files_are_the_same(path: Path) -> None:
-    """The revisions together make exactly the tables of `schema.py`."""
-    make_older(path, version="head")
+def test_revisions_and_new_files_are_the_same(path: Path, sql: Sql) -> None:
+    """The revisions together make exactly the tables of `schema.py`, and end at its version."""
+    path.parent.mkdir()
+    held = LedgerConnection(path, busy_timeout_s=1, network=None)
+    upgrade(held.core)
+    held.close()
     engine = sqlalchemy.create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         context = MigrationContext.configure(
@@ -80,31 +121,35 @@ def test_migrated_and_new_files_are_the_same(path: Path) -> None:
         differences = compare_metadata(context, schema.metadata)
     engine.dispose()
     assert [one for one in differences if schema.VERSION_TABLE not in str(one)] == []
-
-
-def test_the_newest_revision_is_our_version(path: Path, sql: Sql) -> None:
-    """`SCHEMA_VERSION` is what the revisions end at."""
-    make_older(path, version="head")
     assert sql("SELECT version_num FROM schema_version") == [(str(schema.SCHEMA_VERSION),)]
 
 
+@pytest.mark.usefixtures("next_schema")
+def test_an_older_file_is_brought_to_our_schema(play: Play, released: Path, sql: Sql) -> None:
+    """Once, with its events as they were."""
+    assert play(open_and_write) == [*TEXTS, "fourth"]
+    assert sql("SELECT version_num FROM schema_version") == [("3",)]
+    assert sql("SELECT count(*) FROM added") == [(0,)]
+    assert released.exists()
+
+
+@pytest.mark.usefixtures("next_schema", "released")
 def test_a_migration_that_fails_changes_nothing(play: Play, path: Path, sql: Sql) -> None:
     """What stands in the way is named; the file is as it was and opens once that is gone."""
-    make_older(path, version="0")
-    sql("CREATE TABLE bindings (in_the_way)")
+    sql("CREATE TABLE added (in_the_way)")
     tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
     before = sql(tables)
     said = play(lambda store: refused(StorageError, store.load("s")))
     assert str(path) in said
-    assert "bindings" in said
+    assert "added" in said
     assert sql(tables) == before
-    sql("DROP TABLE bindings")
+    sql("DROP TABLE added")
     assert len(play(open_and_write)) == 4
 
 
+@pytest.mark.usefixtures("next_schema", "released")
 def test_two_stores_migrate_once(path: Path) -> None:
     """Whoever comes second waits and finds it done."""
-    make_older(path, version="0")
 
     async def both() -> list[int]:
         stores = [SqlStore(path), SqlStore(path)]
@@ -113,7 +158,7 @@ def test_two_stores_migrate_once(path: Path) -> None:
             await store.aclose()
         return [len(state.events) for state in states]
 
-    assert asyncio.run(both()) == [3, 3]
+    assert asyncio.run(both()) == [4, 4]
 
 
 def test_two_stores_make_one_file(path: Path) -> None:
@@ -144,7 +189,7 @@ def test_alembic_is_not_imported_for_a_file_of_ours(root: Path, tmp_path: Path) 
 
     script = (
         "import asyncio, sys\n"
-        "from agent_magics.ledger.store import SqlStore\n"
+        "from agent_magics.ledger.sqlite.store import SqlStore\n"
         "async def main():\n"
         "    store = SqlStore(sys.argv[1])\n"
         "    await store.load('s')\n"

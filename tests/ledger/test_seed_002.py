@@ -12,7 +12,7 @@ from agent_magics.core.errors import CompactionStale, StorageError
 from agent_magics.core.events import Clear, Metadata
 from agent_magics.core.ports import Change, Lease, SessionState
 from agent_magics.core.slots import Slot
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import checkpoint, loaded, new, owner, refused, slot, user
 from tests.ledger.conftest import Play
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_magics.core.ports import SessionStorage
-from agent_magics.ledger.store import SqlStore
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import SessionStorageContract
 
 pytestmark = pytest.mark.req("E23", "S14", "C13")
@@ -23,6 +23,6 @@ class TestSqlStore(SessionStorageContract):
         return SqlStore(self.folder / "ledger.db")
 
 
-class TestTransientStore(SessionStorageContract):
+class TestInMemoryStore(SessionStorageContract):
     def make_store(self) -> SessionStorage:
-        return TransientStore()
+        return InMemoryStore()

@@ -19,7 +19,7 @@ from agent_magics.core.events import Draft, UserMessage
 from agent_magics.core.messages import Text
 from agent_magics.core.ports import Change
 from agent_magics.core.slots import SlotConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import (
     NOON,
     assistant,
@@ -93,7 +93,7 @@ def test_every_commit_waits_for_the_disk(play: Play) -> None:
     async def settings(store: SqlStore) -> tuple[Any, Any]:
         lease = await store.acquire("s", owner(), create=True)
         await store.save_draft(lease, Draft(slot_uid="u1", turn_id="t1", text="On"))
-        held = store._held
+        held = store.database._connection
         assert held is not None
         mode = held.raw.execute("PRAGMA journal_mode").fetchone()[0]
         return mode, held.raw.execute("PRAGMA synchronous").fetchone()[0]

@@ -18,8 +18,8 @@ import pytest
 
 from agent_magics.core.errors import StorageError
 from agent_magics.core.ports import Change
-from agent_magics.ledger import faults, schema
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite import errors, schema
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import assistant, loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 
@@ -43,7 +43,7 @@ def test_a_full_disk_says_what_was_lost(play: Play, path: Path) -> None:
     async def scenario(store: SqlStore) -> None:
         lease = await store.acquire("s", owner(), create=True)
         await store.commit(lease, TALK)
-        held = store._held
+        held = store.database._connection
         assert held is not None
         (pages,) = held.raw.execute("PRAGMA page_count").fetchone()
         held.raw.execute(f"PRAGMA max_page_count={pages + 1}")
@@ -174,7 +174,7 @@ def test_a_failed_open_is_tried_again(play: Play, path: Path) -> None:
 READ_ONLY = """
 import asyncio, os, sys, tempfile
 from agent_magics.core.errors import StorageError
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import owner
 
 async def open_at(path):
@@ -215,7 +215,7 @@ def test_what_is_read_only_is_named(root: Path, folder_mode: int, file_mode: int
 
 def test_every_foreign_error_has_a_sentence() -> None:
     """Errors without a rule of their own keep their text and name the file."""
-    said = faults.storage_error(sqlite3.OperationalError("odd"), Path("here.db"))
+    said = errors.storage_error(sqlite3.OperationalError("odd"), Path("here.db"))
     assert said.message == "The ledger at here.db failed: odd. Nothing was recorded."
-    no_space = faults.storage_error(OSError(28, "No space left on device"), Path("here.db"))
+    no_space = errors.storage_error(OSError(28, "No space left on device"), Path("here.db"))
     assert "disk full" in no_space.message

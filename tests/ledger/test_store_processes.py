@@ -18,7 +18,7 @@ import pytest
 from agent_magics.core.errors import SessionLocked, StorageError
 from agent_magics.core.events import Draft
 from agent_magics.core.ports import Change
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, refused, user
 from tests.ledger.conftest import Play
 
@@ -180,7 +180,7 @@ def test_a_forked_child_does_not_keep_the_lock(start: Start, play: Play, path: P
         kept = path.with_name("ledger.db.locks")
         (file,) = [one for one in kept.iterdir() if one.name != "store.lock"]
         held = file.rename(kept / "kept.lock")
-        store._locks._held.pop("s")[1].release()
+        store.database.locks._held.pop("s")[1].release()
         import filelock
 
         with filelock.FileLock(held, timeout=0):

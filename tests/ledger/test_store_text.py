@@ -15,8 +15,8 @@ from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import LedgerEvent, Payload, ToolCalled, decode_payload
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.text import clean_text, clean_value
-from agent_magics.ledger import rows
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger import records
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import loaded, new, owner, user
 
 # Broken halves, NUL, line ends of all kinds, right-to-left marks, and anything else.
@@ -96,7 +96,7 @@ def test_what_could_not_be_read_again_is_not_written() -> None:
     """A payload of wrong types is refused at the door; one that changes is given as it is read."""
     odd: Any = {1: 2}
     with pytest.raises(InputValidation, match="tool_call can't be recorded"):
-        rows.storable(ToolCalled(call_id="c", tool_name="f", arguments=odd))
+        records.storable(ToolCalled(call_id="c", tool_name="f", arguments=odd))
     mixed = ToolCalled(call_id="c", tool_name="f", arguments={"x": {1}, "n": 10**30})
-    live, data = rows.storable(mixed)
+    live, data = records.storable(mixed)
     assert live == decode_payload(data)

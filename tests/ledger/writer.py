@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Draft
 from agent_magics.core.ports import Change, Owner
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import new, slot, user
 
 

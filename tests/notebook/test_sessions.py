@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.notebook.commands import sessions as sessions_magic
 from agent_magics.notebook.commands import sessions_removed
 from agent_magics.settings import Settings

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_magics.core.errors import StorageError
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from tests.notebook.conftest import Notebook
 
 Script = Callable[..., None]

@@ -9,7 +9,7 @@ from typing import Any
 from agent_magics.core.approval import ApprovalAnswer, ApprovalRequest, ApprovalWord
 from agent_magics.core.events import LedgerEvent, ToolAnswered
 from agent_magics.core.turns import AgentEvent, ToolEnded, ToolStarted
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.session import Session
 from agent_magics.session.state.running_turn import RunningTurn
 from agent_magics.tools.schema import tool

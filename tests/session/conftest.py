@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from agent_magics.core.config import AgentConfig, SessionConfig
-from agent_magics.ledger.memories import SqlMemoryStore
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.memories import SqlMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder

@@ -12,7 +12,7 @@ from agent_magics.core.events import Metadata
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import text_of
 from agent_magics.core.turns import Completed, TurnOutcome
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.session.session import Session
 
 if TYPE_CHECKING:
@@ -64,18 +64,18 @@ def checkpoints(session: Session) -> list[dict[str, Any]]:
     return [e.value for e in events if isinstance(e, Metadata) and e.key == "memory_checkpoint"]
 
 
-async def left_unread(bench: Bench) -> TransientMemoryStore:
+async def left_unread(bench: Bench) -> InMemoryMemoryStore:
     """Give the memories of a session "s" that was closed by force with one turn unread."""
-    store = TransientMemoryStore()
+    store = InMemoryMemoryStore()
     session = await bench.session("a", memories=store, session_id="s")
     await session.submit_turn("I like tea.")
     await session.close(force=True)
     return store
 
 
-async def kept(storage: TransientMemoryStore, namespace: str = "default") -> dict[str, Memory]:
+async def kept(storage: InMemoryMemoryStore, namespace: str = "default") -> dict[str, Memory]:
     return {each.memory_id: each for each in await storage.list_by_namespace(namespace)}
 
 
-async def contents(storage: TransientMemoryStore, namespace: str = "default") -> list[str]:
+async def contents(storage: InMemoryMemoryStore, namespace: str = "default") -> list[str]:
     return sorted(each.content for each in (await kept(storage, namespace)).values())

@@ -26,8 +26,8 @@ from agent_magics.core.errors import (
 from agent_magics.core.events import LedgerEvent
 from agent_magics.core.messages import System
 from agent_magics.core.ports import Change, Lease, Owner
-from agent_magics.ledger.store import SqlStore
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
@@ -64,8 +64,8 @@ def ready(**settings: Any) -> AgentBuilder:
         (
             lambda: (
                 ready()
-                .register_session_storage(TransientStore())
-                .register_session_storage(TransientStore())
+                .register_session_storage(InMemoryStore())
+                .register_session_storage(InMemoryStore())
             ),
             StorageDuplicate,
             "registered twice",

@@ -10,7 +10,7 @@ import pytest
 
 import agent_magics
 from agent_magics.core.errors import InputValidation, StorageDuplicate, StorageError
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.session.agent import Agent
 from agent_magics.session.memory.agent_memory import AgentMemory, short_ids
 from agent_magics.testing import memory, refused
@@ -115,7 +115,7 @@ def test_ids_are_told_apart(bench: Bench) -> None:
     """A beginning that several have, and one that none has, name what there is."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         for name in ("mabcde1", "mabcde2", "mzzzz"):
             await store.upsert(memory(name, memory_id=name, namespace="default"))
         kept = (await bench.agent(memories=store)).memory
@@ -184,6 +184,6 @@ def test_two_memory_storages_are_refused(bench: Bench) -> None:
     builder = agent_magics.AgentBuilder(agent_magics.AgentConfig(default_model="scripted:x"))
     builder.register_model_provider(agent_magics.ScriptedProvider([]))
     for _ in range(2):
-        builder.register_memory_storage(TransientMemoryStore())
+        builder.register_memory_storage(InMemoryMemoryStore())
     with pytest.raises(StorageDuplicate, match="memory storage"):
         asyncio.run(builder.build())

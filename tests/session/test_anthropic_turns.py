@@ -13,7 +13,7 @@ import pytest
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.turns import Failed
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool

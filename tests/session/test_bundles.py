@@ -20,8 +20,8 @@ from agent_magics.core.errors import (
 from agent_magics.core.events import AssistantMessage, Draft
 from agent_magics.core.messages import Text
 from agent_magics.core.slots import SlotConfig
-from agent_magics.ledger.store import SqlStore
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import owner
 from tests.dataframes.test_bundles import TALK
 from tests.session.test_live_view import (
@@ -148,11 +148,11 @@ def test_nothing_is_half_imported(bench: Bench, tmp_path: Path) -> None:
                 " SELECT RAISE(ABORT, 'spoilt'); END"
             )
 
-        await store.on_connection(spoil)
+        await store.database.on_connection(spoil)
         with pytest.raises(StorageError, match="spoilt"):
             await agent.import_session(tmp_path / "s.jsonl")
         assert await store.load("s") is None
-        await store.on_connection(lambda held: held.raw.execute("DROP TRIGGER spoil"))
+        await store.database.on_connection(lambda held: held.raw.execute("DROP TRIGGER spoil"))
         await agent.import_session(tmp_path / "s.jsonl")
         assert await store.load("s") is not None
 
@@ -183,7 +183,7 @@ def test_both_stores_take_in_what_the_other_gave(tmp_path: Path) -> None:
     """One that lives in memory holds the same of it; an id that is used is refused."""
 
     async def scene() -> None:
-        kept, living = SqlStore(tmp_path / "l.db"), TransientStore()
+        kept, living = SqlStore(tmp_path / "l.db"), InMemoryStore()
         await kept.restore(TALK)
         await living.restore(TALK)
         states = [await store.load("s") for store in (kept, living)]

@@ -21,7 +21,7 @@ from agent_magics.core.config import CompactionConfig
 from agent_magics.core.events import AssistantMessage, LedgerEvent, NewEvent, UserMessage
 from agent_magics.core.messages import System, Text, ToolResult
 from agent_magics.core.ports import Change, Owner
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.session import Session
 from agent_magics.threads.loop import background_loop
 from benchmarks.recorded import read_conversations, script_of

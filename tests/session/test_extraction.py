@@ -11,7 +11,7 @@ from agent_magics.core.config import CompactionConfig, SummaryConfig
 from agent_magics.core.errors import InvalidModelConfig
 from agent_magics.core.events import Usage
 from agent_magics.core.turns import Completed, MemoriesChanged
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.testing import memory
 from tests.session.extracting import (
     Reached,
@@ -38,7 +38,7 @@ def test_every_n_turns_of_all_slots_together(bench: Bench) -> None:
     """The sum over the slots counts; one call then, with what was said since the last."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         answers = [f"a{number}" for number in range(9)]
         session = await bench.session(
             *answers, operations(create()), operations(),
@@ -67,7 +67,7 @@ def test_it_is_announced_counted_and_marked(bench: Bench) -> None:
 
     async def scene() -> None:
         usage = {"input_tokens": 70, "output_tokens": 9}
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         session = await bench.session(
             "a", operations(create("likes tea", "food"), usage=usage),
             memories=store, memory_checkpoint_interval=1, session_id="s",
@@ -96,7 +96,7 @@ def test_at_close_what_is_left_is_read(bench: Bench) -> None:
     """Once, with the session as its source; a second close and a resumed session read nothing."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         session = await bench.session("a", operations(create()), memories=store, session_id="s")
         await session.submit_turn("I like tea.")
         await session.close()
@@ -115,13 +115,13 @@ def test_nothing_new_makes_no_call(bench: Bench) -> None:
     """A session in which nothing was said is closed without a word to a model."""
 
     async def scene() -> None:
-        session = await bench.session("a", operations(), memories=TransientMemoryStore(),
+        session = await bench.session("a", operations(), memories=InMemoryMemoryStore(),
                                       memory_checkpoint_interval=1, session_id="s")  # fmt: skip
         await session.submit_turn("hello")
         assert len(asked(bench)) == 1
         await session.close()
         assert len(asked(bench)) == 1
-        empty = await bench.session(memories=TransientMemoryStore(), session_id="empty")
+        empty = await bench.session(memories=InMemoryMemoryStore(), session_id="empty")
         await empty.close()
         assert bench.provider.requests == []
 
@@ -187,7 +187,7 @@ def test_a_turn_that_failed_reads_nothing(bench: Bench, step: dict[str, Any]) ->
 
     async def scene() -> None:
         session = await bench.session(
-            step, "b", operations(), memories=TransientMemoryStore(), memory_checkpoint_interval=1
+            step, "b", operations(), memories=InMemoryMemoryStore(), memory_checkpoint_interval=1
         )
         await told(session, "hello")
         assert asked(bench) == []
@@ -201,7 +201,7 @@ def test_off_reads_nothing(bench: Bench) -> None:
     """No checkpoint, no call at the close; what there is is still recalled."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         await store.upsert(memory("likes rice", namespace="default"))
         session = await bench.session(
             "a", memories=store, memory_extraction=False, memory_checkpoint_interval=1
@@ -219,7 +219,7 @@ def test_what_was_said_while_it_was_off_is_never_read(bench: Bench) -> None:
     """Turning it on begins with the next turn; turning it off again leaves it off."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         off: dict[str, Any] = {"memories": store, "memory_extraction": False}
         on: dict[str, Any] = {"memories": store, "memory_checkpoint_interval": 1}
         session = await bench.session("a", session_id="s", **off)
@@ -251,7 +251,7 @@ def test_it_sets_nothing_else_off(bench: Bench) -> None:
         session = await bench.session(
             "a " * 40, {"text": "They like trains.", "purpose": "summary"},
             operations(create("x " * 200)),
-            memories=TransientMemoryStore(), summary_config=soon, memory_checkpoint_interval=1,
+            memories=InMemoryMemoryStore(), summary_config=soon, memory_checkpoint_interval=1,
         )  # fmt: skip
         await session.submit_turn("do you like trains?")
         purposes = [request.purpose for request in bench.provider.requests]
@@ -266,14 +266,14 @@ def test_the_memory_model_reads(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await bench.session(
-            "a", operations(), memories=TransientMemoryStore(), memory_model="scripted:reader"
+            "a", operations(), memories=InMemoryMemoryStore(), memory_model="scripted:reader"
         )
         await session.submit_turn("hello")
         await session.close()
         assert [r.model for r in bench.provider.requests] == ["test", "reader"]
         with pytest.raises(InvalidModelConfig):
             await bench.agent(memory_model="nobody:x")
-        session = await bench.session("a", operations(), memories=TransientMemoryStore())
+        session = await bench.session("a", operations(), memories=InMemoryMemoryStore())
         await session.configure_slot("default", model="scripted:own")
         await session.submit_turn("hello")
         await session.close()
@@ -299,7 +299,7 @@ def test_compaction_hides_and_repeats_nothing(bench: Bench) -> None:
         steps = [f"a{number} " + "word " * 300 for number in range(8)]
         session = await bench.session(
             *steps, {"text": headings, "purpose": "compaction"}, operations(), operations(),
-            operations(), memories=TransientMemoryStore(), memory_checkpoint_interval=3,
+            operations(), memories=InMemoryMemoryStore(), memory_checkpoint_interval=3,
             compaction=CompactionConfig(keep_recent_tokens=400),
             session_id="s",
         )  # fmt: skip
@@ -321,7 +321,7 @@ def test_rewound_turns_are_not_read(bench: Bench) -> None:
     """What left the view before it was read stays out."""
 
     async def scene() -> None:
-        session = await bench.session("a", "b", "c", operations(), memories=TransientMemoryStore())
+        session = await bench.session("a", "b", "c", operations(), memories=InMemoryMemoryStore())
         await session.submit_turn("keep this")
         end = session.history()[-1].seq
         await session.submit_turn("take this back")
@@ -341,7 +341,7 @@ def test_what_slots_share_is_read_once(bench: Bench, *, is_deleted: bool) -> Non
     """An inherited turn stands with the slot that said it, and with its child once that is gone."""
 
     async def scene() -> None:
-        session = await bench.session("a", "b", "c", operations(), memories=TransientMemoryStore())
+        session = await bench.session("a", "b", "c", operations(), memories=InMemoryMemoryStore())
         await session.create_slot("parent")
         await session.submit_turn("said above", slot="parent")
         await session.derive_slot("child", "parent")
@@ -368,7 +368,7 @@ def test_a_running_turn_bounds_what_is_read(bench: Bench) -> None:
         reached = Reached({"text": "slow", "delay_s": 0.2})
         steps = ["early", reached, "quick", operations(), operations()]
         session = await bench.session(
-            *steps, memories=TransientMemoryStore(), memory_checkpoint_interval=1
+            *steps, memories=InMemoryMemoryStore(), memory_checkpoint_interval=1
         )
         await session.create_slot("other")
         first = await session.send_message("before")
@@ -392,7 +392,7 @@ def test_private_reasoning_is_not_read(bench: Bench) -> None:
     async def scene() -> None:
         session = await bench.session(
             {"reasoning": "they seem thirsty", "text": "Tea?"}, operations(),
-            memories=TransientMemoryStore(),
+            memories=InMemoryMemoryStore(),
         )  # fmt: skip
         await session.submit_turn("hello")
         await session.close()

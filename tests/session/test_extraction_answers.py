@@ -15,8 +15,8 @@ from agent_magics.core.memories import Memory
 from agent_magics.core.money import SpendingLimit
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.turns import Cancelled, Completed, ErrorNoted, MemoriesChanged
-from agent_magics.ledger.store import SqlStore
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import memory
 from tests.session.extracting import (
     Reached,
@@ -100,7 +100,7 @@ def test_operations(
     """The model decides what, we do it: in this namespace only, and no secret."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         await store.upsert(MINE)
         await store.upsert(THEIRS)
         session = await bench.session(
@@ -122,7 +122,7 @@ def test_an_update_keeps_what_it_doesnt_say(bench: Bench) -> None:
     """Id, birth and tags stay; source and time are new; the system part has the new words."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         await store.upsert(MINE)
         update = {"action": "update", "targetId": "1", "content": "likes coffee"}
         session = await bench.session(
@@ -144,7 +144,7 @@ def test_what_was_forgotten_meanwhile_stays_forgotten(bench: Bench) -> None:
     """An update of it doesn't bring it back, under any id."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         await store.upsert(MINE)
         update = {"action": "update", "targetId": "1", "content": "likes coffee"}
 
@@ -180,7 +180,7 @@ def test_a_bad_answer_loses_nothing(bench: Bench, step: dict[str, Any]) -> None:
     """A warning, nothing changed; the same turns are read again after the next interval."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         session = await bench.session(
             "a", "b", "c", "d", step, operations(create()),
             memories=store, memory_checkpoint_interval=2, session_id="s",
@@ -207,7 +207,7 @@ def test_a_spent_session_asks_nothing_more(bench: Bench) -> None:
     async def scene() -> None:
         session = await bench.session(
             {"text": "a", "usage": {"input_tokens": 90, "output_tokens": 20}},
-            memories=TransientMemoryStore(), memory_checkpoint_interval=1,
+            memories=InMemoryMemoryStore(), memory_checkpoint_interval=1,
             max_cost_per_session=SpendingLimit(tokens=100),
         )  # fmt: skip
         _, outcome = await told(session, "hello")
@@ -217,7 +217,7 @@ def test_a_spent_session_asks_nothing_more(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-class Full(TransientMemoryStore):
+class Full(InMemoryMemoryStore):
     """A storage that can be read and not written."""
 
     async def upsert(self, memory: Memory) -> None:
@@ -255,7 +255,7 @@ def test_a_checkpoint_that_is_not_recorded_ends_no_turn(bench: Bench) -> None:
 
     async def scene() -> None:
         agent = await bench.agent(
-            "a", "b", operations(create()), operations(), memories=TransientMemoryStore(),
+            "a", "b", operations(create()), operations(), memories=InMemoryMemoryStore(),
             memory_checkpoint_interval=1, store=NoCheckpoints(bench.path),
         )  # fmt: skip
         session = await agent.new_session(SessionConfig(session_id="s"))
@@ -273,7 +273,7 @@ def test_a_stop_ends_the_extraction_not_the_turn(bench: Bench) -> None:
     """The answer is complete; nothing is half remembered."""
 
     async def scene() -> None:
-        store, reached = TransientMemoryStore(), Reached(operations(create(), delay_s=5))
+        store, reached = InMemoryMemoryStore(), Reached(operations(create(), delay_s=5))
         session = await bench.session("a", reached, memories=store, memory_checkpoint_interval=1)
         turn = await session.send_message("hello")
         await reached.wait()
@@ -306,7 +306,7 @@ def test_a_close_that_can_not_extract_closes(bench: Bench) -> None:
     """The model fails: the session is closed, and what was said is read at the next opening."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         failing = {"error": "server", "purpose": "memory"}
         session = await bench.session("a", failing, memories=store, session_id="s")
         await session.submit_turn("I like tea.")
@@ -323,7 +323,7 @@ def test_a_close_that_is_stopped_closes(bench: Bench) -> None:
     """Whoever waits for it may go on at once; nothing is half remembered, the lock is free."""
 
     async def scene() -> None:
-        store, reached = TransientMemoryStore(), Reached(operations(delay_s=5))
+        store, reached = InMemoryMemoryStore(), Reached(operations(delay_s=5))
         session = await bench.session("a", reached, memories=store, session_id="s")
         await session.submit_turn("I like tea.")
         closing = asyncio.ensure_future(session.close())
@@ -343,7 +343,7 @@ def test_slots_asked_at_once_extract_once(bench: Bench) -> None:
     """Turns that end together don't read the same twice."""
 
     async def scene() -> None:
-        store = TransientMemoryStore()
+        store = InMemoryMemoryStore()
         slow = operations(create(), delay_s=0.1)
         session = await bench.session(
             "a", "b", "c", slow, operations(), operations(),

@@ -30,7 +30,7 @@ from agent_magics.core.events import Metadata
 from agent_magics.core.messages import ToolResult, User, text_of
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Checkpoint, Full
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from benchmarks.facts import Summariser, facts_in, words_of
 from benchmarks.keeping import fates_of, replay
 from benchmarks.recorded import (

@@ -20,7 +20,7 @@ from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.events import kind_of
 from agent_magics.core.messages import Assistant, ToolCall, ToolResult, User, text_of
 from agent_magics.core.turns import Completed, ErrorNoted, Failed
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool
 from tests.session.approving import ended

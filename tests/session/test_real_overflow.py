@@ -10,7 +10,7 @@ import pytest
 from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.slots import ModelParams
 from agent_magics.core.turns import Completed, ContextCompacted, TurnWarning
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.embedded.provider import EmbeddedProvider
 from agent_magics.providers.embedded.weights import pull
 from agent_magics.session.builder import AgentBuilder

@@ -15,7 +15,7 @@ from agent_magics.core.errors import StorageError
 from agent_magics.core.memories import Memory
 from agent_magics.core.messages import Image, System, User, UserInput, text_of
 from agent_magics.core.turns import Completed, ErrorNoted
-from agent_magics.ledger.transient_memories import TransientMemoryStore
+from agent_magics.ledger.in_memory.memories import InMemoryMemoryStore
 from agent_magics.session.memory.recall import MAX_SHOWN_TOKENS, Recall, beyond, within
 from agent_magics.testing import memory
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.req("E16")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 
-class Broken(TransientMemoryStore):
+class Broken(InMemoryMemoryStore):
     """A storage of somebody else's that fails, as such do."""
 
     def __init__(self, error: BaseException, *, reads: bool = True) -> None:
@@ -44,9 +44,9 @@ class Broken(TransientMemoryStore):
         raise self.error
 
 
-async def filled(*contents: str, namespace: str = "default") -> TransientMemoryStore:
+async def filled(*contents: str, namespace: str = "default") -> InMemoryMemoryStore:
     """Make a store with memories, the last one the newest."""
-    store = TransientMemoryStore()
+    store = InMemoryMemoryStore()
     for minute, content in enumerate(contents):
         made = memory(content, memory_id=f"m{minute}", namespace=namespace, minute=minute)
         await store.upsert(made)
@@ -196,7 +196,7 @@ def test_memories_are_weighed(bench: Bench) -> None:
 
     async def scene() -> None:
         session = await bench.session(memories=await filled("word " * 150))
-        bare = await bench.agent(memories=TransientMemoryStore())
+        bare = await bench.agent(memories=InMemoryMemoryStore())
         other = await bare.new_session()
         with_one, without = session.context_info().parts, other.context_info().parts
         assert with_one["memories"] > 150

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PROLOGUE = """
 import asyncio, os, signal, sys, time
 from agent_magics.core.config import AgentConfig, SessionConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool

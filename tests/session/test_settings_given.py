@@ -22,7 +22,7 @@ from agent_magics.core.slots import (
     SlotConfig,
     Static,
 )
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 

@@ -10,7 +10,7 @@ import pytest
 from agent_magics.core.config import AgentConfig, SessionConfig
 from agent_magics.core.messages import System, ToolResult
 from agent_magics.core.slots import ModelParams, SlotConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder

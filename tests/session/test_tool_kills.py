@@ -14,7 +14,7 @@ import pytest
 from agent_magics.core.approval import REFUSED
 from agent_magics.core.events import Approval, LedgerEvent, ToolAnswered, ToolCalled
 from agent_magics.core.messages import Assistant, ToolResult
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.open.recovery import LEFT_OPEN
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ from pathlib import Path
 from agent_magics.context.tokens import count_text
 from agent_magics.core.approval import ApprovalAnswer
 from agent_magics.core.config import AgentConfig, SessionConfig
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.tools.schema import tool

@@ -17,7 +17,7 @@ from agent_magics.core.hooks import HookPayload
 from agent_magics.core.messages import Assistant, ToolResult
 from agent_magics.core.ports import Change, Lease, SessionState
 from agent_magics.core.turns import AgentEvent, Cancelled, Completed, Failed, TurnOutcome
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
@@ -50,7 +50,7 @@ class Main:
         """Do nothing: what runs here keeps the loop."""
 
 
-class Slow(TransientStore):
+class Slow(InMemoryStore):
     """A store that takes its time before and after it has written; it may be full."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from agent_magics.core.messages import User, text_of
 from agent_magics.core.ports import Change, Lease
 from agent_magics.core.skills import Skill
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, TextChunk
-from agent_magics.ledger.transient import TransientStore
+from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.extensions.plugins import PluginBase
@@ -413,7 +413,7 @@ def test_hooks_of_two_slots_may_interleave_on_one_thread(bench: Bench) -> None:
     asyncio.run(scene())
 
 
-class Full(TransientStore):
+class Full(InMemoryStore):
     """A store whose disk can be full."""
 
     is_full = False

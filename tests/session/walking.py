@@ -27,7 +27,7 @@ from agent_magics.core.messages import Text, ToolOutput
 from agent_magics.core.slots import Checkpoint, DeriveStrategy, Focused, Full, Readonly, Slot
 from agent_magics.core.text import clean_text
 from agent_magics.core.turns import Failed, Panicked, TextChunk, ToolStarted, TurnOutcome
-from agent_magics.ledger.store import SqlStore
+from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.session.compaction.trigger import REST_SHARE
 from agent_magics.session.session import Session
 from agent_magics.threads.loop import background_loop

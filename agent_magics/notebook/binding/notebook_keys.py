@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from agent_magics.core.catalog import SessionOverview
 from agent_magics.core.messages import Value
 from agent_magics.core.wording import quoted
-from agent_magics.ledger.peek import Peek, peek
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.kernel.bridge import kernel_id, notebook_path, somebody_there
 from agent_magics.notebook.text.shapes import counted
 from agent_magics.settings import Settings
@@ -38,13 +38,13 @@ class NotebookKeys(Value):
         return cls(named=None, keys=tuple(keys), title=title)
 
 
-def glance(settings: Settings) -> Peek | None:
+def glance(settings: Settings) -> SessionOverview | None:
     """Look at the session that is found here; None where it will be a new one. Opens nothing."""
     place = NotebookKeys.here(settings.session)
-    return peek(path_of(settings.store), place.keys, session_id=place.named)
+    return open_catalog(settings.store).overview(place.keys, session_id=place.named)
 
 
-def session_line(settings: Settings, found: Peek | None) -> str:
+def session_line(settings: Settings, found: SessionOverview | None) -> str:
     """Say which session this notebook has, as a glance found it."""
     if found is None:
         name = NotebookKeys.here(settings.session).title

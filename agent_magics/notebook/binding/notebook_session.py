@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from agent_magics.core.catalog import NotebookStorage
 from agent_magics.core.config import AgentConfig, CompactionConfig, SessionConfig
 from agent_magics.core.errors import ModelError, SessionLocked, SessionNotFound
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger.peek import notebooks_in
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import open_catalog, open_stores
 from agent_magics.notebook.binding.extensions import add_extensions, add_skills
 from agent_magics.notebook.binding.model_choice import ModelChoice, NoModelYet
 from agent_magics.notebook.binding.notebook_keys import NotebookKeys, glance, session_line
@@ -44,7 +44,6 @@ from agent_magics.settings import (
 )
 
 if TYPE_CHECKING:  # heavy: they come with the first use
-    from agent_magics.ledger.store import SqlStore
     from agent_magics.notebook.views.widgets import Views
     from agent_magics.session.agent import Agent
     from agent_magics.session.memory.agent_memory import AgentMemory
@@ -54,7 +53,6 @@ if TYPE_CHECKING:  # heavy: they come with the first use
 
 GREETING_HELP = "%agent? for help"
 _ENGINE = (
-    "agent_magics.ledger.store",
     "agent_magics.providers.openai_chat.provider",
     "agent_magics.session.agent",
     "agent_magics.session.builder",
@@ -104,7 +102,7 @@ class NotebookSession:
         self._news: list[str] = []
         self.built: Agent | None = None
         self._session: Session | None = None
-        self._store: SqlStore | None = None
+        self._store: NotebookStorage | None = None
         self._views: Views | None = None
 
     @property
@@ -249,8 +247,6 @@ class NotebookSession:
             # Not on the loop: an interrupt would wait for them.
             await asyncio.to_thread(_import_engine)
             await asyncio.to_thread(self.live_turns.prepare)
-            from agent_magics.ledger.memories import SqlMemoryStore  # noqa: PLC0415
-            from agent_magics.ledger.store import SqlStore  # noqa: PLC0415
             from agent_magics.notebook.kernel.tools.offered import offer_kernel  # noqa: PLC0415
             from agent_magics.session.builder import AgentBuilder  # noqa: PLC0415
             from agent_magics.tools.mcp import McpTools  # noqa: PLC0415
@@ -268,8 +264,10 @@ class NotebookSession:
             self.mcp = McpTools(lambda: self.mcp_files().read())
             builder.register_tool_source(self.mcp)
             builder.register_tool_source(lambda: tools_in(self.shell.user_ns))
-            self._store = SqlStore(settings.store)
-            builder.register_memory_storage(SqlMemoryStore(self._store))
+            # Off the loop too: it imports the store's engine.
+            stores = await asyncio.to_thread(open_stores, settings.store)
+            self._store = stores.sessions
+            builder.register_memory_storage(stores.memories)
             if settings.reads_skills:
                 said += await add_skills(builder, self.folder)
             self.built = await builder.register_session_storage(self._store).build()
@@ -306,7 +304,7 @@ class NotebookSession:
 
     def notebooks(self) -> dict[str, str]:
         """Return which notebook used each session last, by session id."""
-        return notebooks_in(path_of(self.settings().store))
+        return open_catalog(self.settings().store).notebooks()
 
     async def move(
         self, session_id: str, name: str, *, take: bool = False, readonly: bool = False

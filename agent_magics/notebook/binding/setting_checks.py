@@ -17,7 +17,7 @@ from agent_magics.core.errors import AgentError, InputValidation
 from agent_magics.core.money import SpendingLimit, read_prices
 from agent_magics.core.redact import redact
 from agent_magics.core.wording import near
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import check_location
 from agent_magics.notebook.kernel.printing import complain
 from agent_magics.settings import check_named
 
@@ -161,7 +161,7 @@ def _model(name: str) -> None:
 
 def _store(place: str) -> None:
     if place.strip():
-        path_of(place.strip())
+        check_location(place.strip())
 
 
 _CHECKS: dict[str, Callable[[Any], object]] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any, cast
+from typing import cast
 
+from agent_magics.core.catalog import NotebookStorage
 from agent_magics.core.errors import InputValidation, SessionNotFound
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionSummary
-from agent_magics.ledger.peek import sizes_in
-from agent_magics.ledger.place import path_of
+from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 
 UNTITLED = "(untitled)"
@@ -70,7 +70,7 @@ def every_session(notebook: NotebookSession) -> list[Found]:
     """List the sessions in the store, the newest first."""
     summaries, held = notebook.bridge.run(lambda: _read(notebook))
     here, notebooks = notebook.session_here, notebook.notebooks()
-    sizes = sizes_in(path_of(notebook.store))
+    sizes = open_catalog(notebook.store).sizes()
     opened = (
         notebook.opened.session_id if notebook.opened and not notebook.opened.is_readonly else None
     )
@@ -123,5 +123,5 @@ def said_size(count: int) -> str:
 async def _read(notebook: NotebookSession) -> tuple[Sequence[SessionSummary], frozenset[str]]:
     agent = await notebook.agent()
     summaries = await agent.find_sessions("")
-    store = cast("Any", agent.storage)  # who has what open is no part of the port
+    store = cast("NotebookStorage", agent.storage)  # what the notebook gave it
     return summaries, await store.held_sessions()
