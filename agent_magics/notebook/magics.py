@@ -70,15 +70,7 @@ class AgentMagics(NotebookSettings):
         super().__init__(shell)
         self._host: Any = shell  # its attributes have no types
         self.bridge = LoopBridge(shell)
-        self.notebook = NotebookSession(
-            shell,
-            self.bridge,
-            self.read,
-            rerun=lambda: str(self.value_of("rerun")),
-            compaction=self.compaction,
-            remembers=lambda: bool(self.value_of("memory") == "on"),
-            kernel_access=self.kernel_access,
-        )
+        self.notebook = NotebookSession(shell, self.bridge, self)
         known = KnownNames(self.notebook)
         self._matcher = Completer(
             slots=known.slots,
@@ -129,7 +121,7 @@ class AgentMagics(NotebookSettings):
         try:
             self.notebook.forget()
         finally:
-            self.notebook.live_turns.close()
+            self.notebook.cells.live_turns.close()
             self.bridge.close()
 
     @no_var_expand
@@ -235,10 +227,10 @@ class AgentMagics(NotebookSettings):
 
     def _callbacks(self) -> tuple[tuple[str, Callable[[Any], None]], ...]:
         return (
-            ("pre_run_cell", self.notebook.approver.cell_begins),
-            ("pre_run_cell", self.notebook.recording.cell_begins),
-            ("post_run_cell", self.notebook.approver.cell_ends),
-            ("post_run_cell", self.notebook.failures.note),
+            ("pre_run_cell", self.notebook.cells.approver.cell_begins),
+            ("pre_run_cell", self.notebook.cells.recording.cell_begins),
+            ("post_run_cell", self.notebook.cells.approver.cell_ends),
+            ("post_run_cell", self.notebook.cells.failures.note),
         )
 
     def _say_what_is_missing(self) -> None:
@@ -260,7 +252,7 @@ def _slot_with_prompt(
     filled = (
         Filled(text=prompt)
         if given.has("--raw")
-        else fill(prompt, names, share=notebook.kernel_access().share)
+        else fill(prompt, names, share=notebook.settings.kernel_access().share)
     )
     new_slot(notebook, given, prompt=filled.text)
     if filled.warning:

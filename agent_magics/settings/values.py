@@ -20,10 +20,10 @@ class Settings(Value):
     """What the environment and the caller ask for; keys aren't in it, see `Keys`.
 
     `store`: a path or URL. `model`, `session` None: none was named. `compact_model` None: a slot's
-    own model summarises it. `context_limit` in tokens, waits in seconds. `mcp`: the file that names MCP servers,
-    "auto" to look for one, "" for none. `reads_skills`: from folders. `recording_file` None: the
-    one beside the notebook. `recording_strict`: see `RecordedProvider`. `prices` by model spec
-    stand before the listed ones, `models` before what servers tell.
+    own model summarises it. `context_limit` in tokens, waits in seconds. `mcp`: the file that names
+    MCP servers, "auto" to look for one, "" for none. `reads_skills`: from folders.
+    `recording_file` None: the one beside the notebook. `recording_strict`: see `RecordedProvider`.
+    `prices` by model spec stand before the listed ones, `models` before what servers tell.
     """
 
     store: str
@@ -52,16 +52,15 @@ class Settings(Value):
         None, says nothing. Raises `InputValidation` on a number or word that can't be used.
         """
         environ = os.environ if environ is None else environ
-        read: dict[str, Any] = {
+        read: dict[str, Any] = {**read_waits(environ)}
+        read |= {
             row.field or row.name: _read(row, given.pop(row.name, None), environ)
             for row in SETTINGS
             if row.read is not None
         }
         if given:
             raise TypeError(f"Settings has no {', '.join(sorted(given))}.")
-        return cls(
-            **read_waits(environ), **{**read, "store": read["store"] or str(default_store())}
-        )
+        return cls(**{**read, "store": read["store"] or str(default_store())})
 
 
 def default_store() -> Path:

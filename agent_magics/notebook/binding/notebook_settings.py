@@ -102,3 +102,7 @@ class NotebookSettings(Magics):
             reserve_tokens=self.value_of("reserve_tokens"),
             keep_recent_tokens=self.value_of("keep_recent_tokens"),
         )
+
+    def remembers(self) -> bool:
+        """Return whether what is said is read for memories."""
+        return bool(self.value_of("memory") == "on")
