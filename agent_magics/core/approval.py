@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agent_magics.core.messages import Value
 
 ApprovalPolicy = Literal["ask", "auto", "never"]
 ApprovalWord = Literal["yes", "no", "always", "edited"]
+POLICIES: tuple[str, ...] = get_args(ApprovalPolicy)
 EVERY_TOOL = "*"
 REFUSED = "[Tool not run: the person refused it]"
 

@@ -41,7 +41,7 @@ class KnownNames:
         # it comes with the first use, as all tools do
         from agent_magics.notebook.kernel.tools.offered import kernel_tools  # noqa: PLC0415
 
-        own = kernel_tools(notebook.shell, notebook.kernel_access, notebook.folder)()
+        own = kernel_tools(notebook.shell, notebook.settings.kernel_access, notebook.agent.folder)()
         return tuple(tool.name for tool in (*own, *tools_in(notebook.shell.user_ns)))
 
     def models(self) -> tuple[str, ...]:
@@ -49,21 +49,21 @@ class KnownNames:
         notebook = self._notebook
         in_use = (notebook.opened.model,) if notebook.opened else ()
         providers = tuple("embedded" if each == "embedded" else f"{each}:" for each in PROVIDER_IDS)
-        names = dict.fromkeys((*in_use, *notebook.seen_models, *providers))
+        names = dict.fromkeys((*in_use, *notebook.cells.seen_models, *providers))
         return tuple(name for name in names if name != NO_MODEL)
 
     def skills(self) -> tuple[str, ...]:
         """Name the skills that a prompt may call; before the first use as well."""
         notebook = self._notebook
-        if notebook.built is not None:
-            return tuple(skill.name for skill in notebook.built.skills)
-        if not notebook.settings().reads_skills:
+        if notebook.agent.built is not None:
+            return tuple(skill.name for skill in notebook.agent.built.skills)
+        if not notebook.settings.read().reads_skills:
             return ()
-        return tuple(skill.name for skill in skills_here(notebook.folder))
+        return tuple(skill.name for skill in skills_here(notebook.agent.folder))
 
     def sessions(self) -> tuple[str, ...]:
         """Name the sessions in the store."""
-        return open_catalog(self._notebook.settings().store).names()
+        return open_catalog(self._notebook.settings.read().store).names()
 
     def facts(self) -> tuple[str, ...]:
         """Name the facts of the session; none while it isn't open."""
@@ -72,7 +72,7 @@ class KnownNames:
 
     def memories(self) -> tuple[str, ...]:
         """Name what `%memory` showed last."""
-        return self._notebook.seen_memories
+        return self._notebook.cells.seen_memories
 
     def values_of(self, name: str, trait: traitlets.TraitType[Any, Any] | None) -> tuple[str, ...]:
         """Return values that a setting may have, as they are typed; `trait` None: there is none."""

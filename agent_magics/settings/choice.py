@@ -9,6 +9,7 @@ from agent_magics.core import redact
 from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
 from agent_magics.core.messages import Value
 from agent_magics.providers.presets import EMBEDDED, Preset, find_preset
+from agent_magics.settings.environ import Environ, said_in, variable_of
 from agent_magics.settings.servers import (
     HOSTED,
     LOCAL,
@@ -21,7 +22,6 @@ from agent_magics.settings.servers import (
     provider_of,
     reach,
 )
-from agent_magics.settings.values import Environ, said_in
 
 EMBEDDED_SPEC = f"{EMBEDDED}:smollm2-135m"
 NO_MODEL = "none:found"  # what a session is built on where there is no model
@@ -48,7 +48,7 @@ def expected_model(environ: Environ, name: str | None = None) -> str | None:
 
     For the load line: loading asks nobody (docs/decisions.md#59). None: it is found at first use.
     """
-    named = name or said_in(environ, "AGENT_MAGICS_MODEL")
+    named = name or said_in(environ, variable_of("model"))
     if named:
         spec = _complete(named, environ)
         return spec if ":" in spec else None
@@ -82,7 +82,7 @@ async def resolve_model(name: str | None, *, environ: Environ, probe: bool = Tru
     `probe=False` asks no local server. Raises `ModelNotSupported` on a name that no provider has,
     `NoModel`, which says what to do, where nothing is left.
     """
-    named = name or said_in(environ, "AGENT_MAGICS_MODEL")
+    named = name or said_in(environ, variable_of("model"))
     if named:
         return await _named(named, environ)
     for known in _keyed(environ):

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 
 from agent_magics.core.hosts import key_variable
-from agent_magics.settings.values import APP, Environ
+from agent_magics.settings.environ import APP, Environ
 
 
 class Keys:

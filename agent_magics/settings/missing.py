@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from agent_magics.core.redact import shown_address
 from agent_magics.providers.presets import Preset, find_preset
 from agent_magics.settings.choice import EMBEDDED_SPEC
+from agent_magics.settings.environ import Environ
 from agent_magics.settings.keys import Keys
 from agent_magics.settings.servers import (
     address_of,
@@ -16,7 +17,6 @@ from agent_magics.settings.servers import (
     provider_of,
     reach,
 )
-from agent_magics.settings.values import Environ
 
 OTHERS = "%agent model shows which others answer."
 NO_WEIGHTS = 'The demo model is not on this machine: run "%agent model pull" (93 MB).'

@@ -10,8 +10,8 @@ from agent_magics.core.chat import ModelInfo
 from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
 from agent_magics.providers.presets import EMBEDDED, PRESETS, Preset, Quirks, changed_quirks
+from agent_magics.settings.environ import Environ, read_waits, said_in
 from agent_magics.settings.keys import Keys
-from agent_magics.settings.values import Environ, Settings, said_in
 
 if TYPE_CHECKING:  # it loads httpx
     from agent_magics.providers.http.clients import Timeouts
@@ -177,12 +177,7 @@ def _quirks(known: Preset, environ: Environ) -> Quirks | None:
 def _timeouts(environ: Environ) -> Timeouts:
     from agent_magics.providers.http.clients import Timeouts  # noqa: PLC0415 - loads httpx
 
-    settings = Settings.read(environ)
-    return Timeouts(
-        connect_s=settings.connect_s,
-        first_token_s=settings.first_token_s,
-        between_tokens_s=settings.between_tokens_s,
-    )
+    return Timeouts(**read_waits(environ))
 
 
 def _azure_url(endpoint: str, api_version: str | None) -> str:

@@ -7,26 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import traitlets
 from traitlets.config import Config
 
-from agent_magics import settings
 from agent_magics.notebook.magics import AgentMagics
+from agent_magics.settings import SETTINGS
+from scripts.settings_page import settings_table
 from tests.notebook.conftest import Notebook
 
 pytestmark = pytest.mark.req("N10")
-ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| `(.+?)` \| (.*?) ?\| .+ \|$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^\| `(\w+)` \|(.+) \|$", re.MULTILINE)
 EXAMPLE = re.compile(r"`(\{[^`]+\})`")
 TRAITS = AgentMagics.class_traits(config=True)
-KINDS: dict[type[Any], str] = {
-    traitlets.Bool: "yes or no",
-    traitlets.Integer: "number",
-    traitlets.List: "list of texts",
-    traitlets.Dict: "dict",
-    traitlets.Unicode: "text",
-}
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +26,25 @@ def page() -> str:
     return (Path(__file__).parents[2] / "docs" / "settings.md").read_text("utf-8")
 
 
-def test_every_setting_has_a_row_with_its_type_and_default(page: str) -> None:
-    """No setting is missing, none is told that isn't there."""
-    told = {name: (kind, default) for name, kind, default, _ in ROW.findall(page)}
-    assert told == {
-        name: (kind_of(trait), typed(trait.default())) for name, trait in TRAITS.items()
-    }
+def test_the_page_has_the_rows_of_the_table(page: str) -> None:
+    """Written by `python -m scripts.settings_page`; nothing is missing, and all is as it is."""
+    assert settings_table() in page
 
 
-def test_every_setting_names_its_variable(page: str) -> None:
-    """The variables are those that `agent_magics.settings` says it reads."""
-    known = set(re.findall(r"`(AGENT_MAGICS_[A-Z_]+)`", settings.__doc__ or ""))
-    of_traits = {name: f"AGENT_MAGICS_{name.upper()}" for name in TRAITS}
-    assert {name: variable.strip("`") for name, *_, variable in ROW.findall(page)} == {
-        name: variable if variable in known else "" for name, variable in of_traits.items()
+@pytest.mark.req("N17")
+def test_a_setting_is_spelled_in_one_row(root: Path) -> None:
+    """Its variable is made of its name, and its trait of its row: nobody else writes them."""
+    package = root / "agent_magics"
+    elsewhere = {
+        f"{path.relative_to(package).as_posix()}: {row.variable}"
+        for path in package.rglob("*.py")
+        for row in SETTINGS
+        if row.variable and f'"{row.variable}"' in path.read_text("utf-8")
     }
+    assert elsewhere == set()
+    assert set(TRAITS) == {row.name for row in SETTINGS}
+    assert all(row.help and row.page for row in SETTINGS)
+    assert all(row.read is not None for row in SETTINGS if row.in_environment)
 
 
 def test_the_page_can_be_an_ipython_config(page: str, shell: Any) -> None:
@@ -59,9 +55,9 @@ def test_the_page_can_be_an_ipython_config(page: str, shell: Any) -> None:
     shell.update_config(config)
     magics = AgentMagics(shell)
     assert config.InteractiveShellApp.extensions == ["agent_magics"]
-    assert magics.model == "openai:my-model"
-    assert magics.approval == {"run_python": "auto", "*": "ask"}
-    assert magics.max_cost_per_session == "$5"
+    assert magics.value_of("model") == "openai:my-model"
+    assert magics.value_of("approval") == {"run_python": "auto", "*": "ask"}
+    assert magics.value_of("max_cost_per_session") == "$5"
     magics.bridge.close()
 
 
@@ -79,21 +75,3 @@ def test_what_the_page_shows_runs(page: str, notebook: Notebook, nothing_found: 
     said = notebook.run(lines[1])
     assert "Current: 'openai:my-model'" in said
     assert "'ollama:*': [0, 0]" in said
-
-
-def kind_of(trait: Any) -> str:
-    """Say what a setting takes, as the page does."""
-    if isinstance(trait, traitlets.Union):
-        return f"{kind_of(trait.trait_types[0])}, or a dict of them by tool"
-    if isinstance(trait, traitlets.Enum):
-        *first, last = [typed(each) for each in trait.values or ()]
-        return f"{', '.join(f'`{each}`' for each in first)} or `{last}`"
-    kind = KINDS[type(trait)]
-    if not trait.allow_none:
-        return kind
-    return f"{kind}, or None" if " or " in kind else f"{kind} or None"
-
-
-def typed(value: object) -> str:
-    """Write a value as it is typed in Python, a text in double quotes."""
-    return f'"{value}"' if isinstance(value, str) else repr(value)

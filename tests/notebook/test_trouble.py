@@ -170,7 +170,7 @@ def test_first_use_is_interrupted_at_once(
     """What is imported at first use isn't waited for."""
     main = threading.get_ident()
     loaded = threading.Event()
-    engine = "agent_magics.notebook.binding.notebook_session._import_engine"
+    engine = "agent_magics.notebook.binding.notebook_agent._import_engine"
     monkeypatch.setattr(engine, lambda: loaded.wait(20))
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()

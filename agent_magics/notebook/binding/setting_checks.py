@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any
@@ -12,29 +11,18 @@ import traitlets
 from traitlets.config import Config
 from traitlets.config.loader import DeferredConfig, LazyConfigValue
 
-from agent_magics.core.config import read_models
-from agent_magics.core.errors import AgentError, InputValidation
-from agent_magics.core.money import SpendingLimit, read_prices
+from agent_magics.core.errors import AgentError
 from agent_magics.core.redact import redact
 from agent_magics.core.wording import near
-from agent_magics.ledger.backends import check_location
 from agent_magics.notebook.kernel.printing import complain
-from agent_magics.settings import check_named
+from agent_magics.settings import SETTINGS
 
 SECTION = "AgentMagics"
 Traits = dict[str, Any]  # traitlets' own types don't tell what a trait can do
 ALMOST = 0.8  # how alike two names are, from 0 to 1, of which one is taken for the other
-_LIMIT = '"$5" or "200k tokens"'
-_FORMS = {
-    "model": '"provider:model"',
-    "compact_model": '"provider:model"',
-    "max_cost_per_turn": _LIMIT,
-    "max_cost_per_session": _LIMIT,
-    "approval": '"ask", "auto" or "never", or by tool {"run_python": "auto", "*": "ask"}',
-    "files": 'a list of folders, ["../data"]',
-    "prices": 'dollars per million tokens, {"openai:my-model": [0.25, 2.0]}',
-    "models": 'what is so of a model, {"vllm:m": {"context_window": 32768}}',
-}
+_ROWS = {row.name: row for row in SETTINGS}
+_CHECKS = {row.name: row.check for row in SETTINGS if row.check is not None}
+CHECKED = tuple(_CHECKS)
 _NOBODY = traitlets.HasTraits()  # whom a value is tried on
 
 
@@ -77,8 +65,9 @@ def form_of(trait: Any) -> str:
 
     The trait is one of those that `AgentMagics` has.
     """
-    if trait.name in _FORMS:
-        return _FORMS[trait.name]
+    row = _ROWS.get(trait.name)
+    if row is not None and row.form:
+        return row.form
     match trait:
         case traitlets.Enum():
             return _any_of([f'"{each}"' for each in trait.values or ()])
@@ -144,36 +133,3 @@ def _value_of(given: Any, trait: Any, now: Any) -> Any:
             return given.get_value(trait)
         case _:
             return given
-
-
-def _at_least(least: int) -> Callable[[int | None], None]:
-    def check(value: int | None) -> None:
-        if value is not None and value < least:
-            raise InputValidation(f"{value:,} tokens can't be used; give {least:,} or more.")
-
-    return check
-
-
-def _model(name: str) -> None:
-    if name.strip():
-        check_named(name, os.environ)
-
-
-def _store(place: str) -> None:
-    if place.strip():
-        check_location(place.strip())
-
-
-_CHECKS: dict[str, Callable[[Any], object]] = {
-    "model": _model,
-    "compact_model": _model,
-    "store": _store,
-    "reserve_tokens": _at_least(0),
-    "keep_recent_tokens": _at_least(1),
-    "context_limit": _at_least(1),
-    "max_cost_per_turn": SpendingLimit.read,
-    "max_cost_per_session": SpendingLimit.read,
-    "prices": read_prices,
-    "models": read_models,
-}
-CHECKED = tuple(_CHECKS)

@@ -131,7 +131,7 @@ def _displays_of(
 ) -> dict[str, AnswerDisplay]:
     """Make a column for each turn; where a page may draw it live, its button stops that turn."""
     try:
-        views = notebook.live_turns.views()
+        views = notebook.cells.live_turns.views()
         if views is None:
             return {slot: AnswerDisplay(page) for slot, page in columns_for(tuple(turns)).items()}
         made = {}
@@ -157,7 +157,7 @@ def _display_of(
 ) -> AnswerDisplay:
     """Make the display of a turn; where a page may draw it live, `stop` is what its button does."""
     try:
-        views = notebook.live_turns.views()
+        views = notebook.cells.live_turns.views()
         if views is None:
             return AnswerDisplay()
         page = Page(is_live=True, anchor=views.anchor)
@@ -219,7 +219,7 @@ def show_turn(notebook: NotebookSession, turn: RunningTurn, *, keeps_going: bool
     try:
         with (
             making_way(notebook.shell, answer.page, notebook.bridge.loop) as announce,
-            notebook.approver.announcing(announce),
+            notebook.cells.approver.announcing(announce),
         ):
             outcome = notebook.bridge.run(lambda: _watched(answer, turn), on_interrupt=turn.cancel)
     except StoppedCell:

@@ -14,6 +14,7 @@ from agent_magics.core.events import Origin
 from agent_magics.core.messages import Text, UserInput
 from agent_magics.core.slots import Readonly
 from agent_magics.core.turns import Reply
+from agent_magics.notebook.binding.notebook_model import check_model, whole_model
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.binding.rerun import last_prompt, redo_last, rewind_cell, undo_last
 from agent_magics.notebook.cell.answer import Answer, Answers
@@ -78,7 +79,7 @@ def run_agent_cell(
 def _ask(
     notebook: NotebookSession, given: ParsedLine, text: str, names: dict[str, Any]
 ) -> Answer | Answers | None:
-    share = notebook.kernel_access().share
+    share = notebook.settings.kernel_access().share
     filled = Filled(text=text)
     if not given.has("--raw"):
         filled = fill(text, names, share=share, image_of=partial(image_of, notebook.shell))
@@ -148,11 +149,11 @@ def _begun(
     if isinstance(session.slot_config(slot).mode, Readonly):
         raise SlotReadonly(slot or session.current_slot)
     if model is not None:
-        model = notebook.whole_model(model)
-    notebook.check_model(slot, model)
+        model = whole_model(notebook, model)
+    check_model(notebook, slot, model)
     session = notebook.session()  # a model that is found again is another session's default
     origin = cell_origin()
-    if origin is not None and notebook.rerun_guard.may_go_back():
+    if origin is not None and notebook.cells.rerun_guard.may_go_back():
         _go_back(notebook, slot)
     return notebook.bridge.run(
         lambda: session.send_message(prompt, slot=slot, model=model, origin=origin), undo=stop
@@ -175,9 +176,9 @@ def ask_many(
     for slot in slots:
         if isinstance(notebook.session().slot_config(slot).mode, Readonly):
             raise SlotReadonly(slot)
-        notebook.check_model(slot)
+        check_model(notebook, slot)
     session, origin = notebook.session(), cell_origin()
-    if origin is not None and notebook.rerun_guard.may_go_back():
+    if origin is not None and notebook.cells.rerun_guard.may_go_back():
         for slot in slots:
             _rewind(notebook, slot, origin)
     turns = notebook.bridge.run(
@@ -236,7 +237,7 @@ def _listed(given: ParsedLine) -> tuple[str, ...]:
 
 
 def _retry(notebook: NotebookSession) -> Answer | None:
-    notebook.check_model()
+    check_model(notebook)
     session = notebook.session()
     slot = session.current_slot
     # The recorded prompt: its values aren't read again, or it would be another question.
@@ -245,17 +246,17 @@ def _retry(notebook: NotebookSession) -> Answer | None:
     to_seq = spans[-2].last_seq if len(spans) > 1 else 0
     notebook.bridge.run(lambda: session.rewind(slot, to_seq=to_seq))
     # This cell's turn is the retried one: it was rewound just now.
-    notebook.rerun_guard.may_go_back()
+    notebook.cells.rerun_guard.may_go_back()
     return ask(notebook, UserInput(content=prompt.content), slot=slot)
 
 
 def _fix(notebook: NotebookSession) -> Answer | None:
-    prompt = notebook.failures.prompt(notebook.shell.user_ns)
+    prompt = notebook.cells.failures.prompt(notebook.shell.user_ns)
     if prompt is None:
         raise InputValidation(
             "No cell has failed here since the extension was loaded; run the one to mend first."
         )
-    notebook.check_model()
+    check_model(notebook)
     say(f"sent:\n\n{prompt}\n", as_it_is=True)
     answer = ask(notebook, UserInput.of(prompt))
     # Convenience only: many front ends ignore it, and `answer.code` has it anyway.

@@ -70,7 +70,7 @@ def remembered_html(found: Remembered, notes: Mapping[str, str]) -> str:
 
 def _show(notebook: NotebookSession, _given: ParsedLine) -> None:
     found = _everything(notebook)
-    notebook.seen_memories = found.names
+    notebook.cells.seen_memories = found.names
     notes = {
         "facts": "" if found.facts else "  nothing yet: %memory set KEY VALUE",
         "memories": f"  {_how(notebook)}" if found.memories else f"  nothing yet: {_how(notebook)}",
@@ -151,7 +151,7 @@ def _everything(notebook: NotebookSession) -> Remembered:
         )
 
     found = notebook.bridge.run(read)
-    notebook.seen_memories = found.names
+    notebook.cells.seen_memories = found.names
     return found
 
 
@@ -180,7 +180,7 @@ def _needed(text: str, given: ParsedLine) -> str:
 
 
 def _how(notebook: NotebookSession) -> str:
-    if notebook.remembers():
+    if notebook.settings.remembers():
         return 'what is said is read for more; %config AgentMagics.memory = "off" ends that'
     return 'only what you %memory add; %config AgentMagics.memory = "on" lets the model note more'
 

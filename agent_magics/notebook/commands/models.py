@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_magics.context.budget import ContextInfo
 from agent_magics.core.errors import ModelError
+from agent_magics.notebook.binding.notebook_model import missing_here, model_in_use, use_model
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.bridge import StoppedCell
 from agent_magics.notebook.kernel.host import in_kernel, somebody_there
@@ -21,10 +22,10 @@ MEGABYTE = 1_000_000
 def list_models(notebook: NotebookSession) -> None:
     """Say which model is used, which others can be asked, and how to choose one."""
     say(f"in use: {in_use(notebook)}")
-    if notebook.recording.shown:
-        say(notebook.recording.shown)
+    if notebook.cells.recording.shown:
+        say(notebook.cells.recording.shown)
     lines = notebook.bridge.run(lambda: reachable(os.environ))
-    notebook.seen_models = tuple(info.spec for line in lines for info in line.models)
+    notebook.cells.seen_models = tuple(info.spec for line in lines for info in line.models)
     shown = [line for line in lines if line.is_ready or line.provider == "embedded"]
     width = max(len(line.provider) for line in shown)
     for line in shown:
@@ -38,7 +39,7 @@ def list_models(notebook: NotebookSession) -> None:
 def in_use(notebook: NotebookSession) -> str:
     """Name the model that the session asks; where there is none, say why."""
     try:
-        return shown_model(notebook.model_in_use())
+        return shown_model(model_in_use(notebook))
     except ModelError as error:
         return f"none. {error.message}"
 
@@ -49,7 +50,7 @@ def choose_model(notebook: NotebookSession, spec: str) -> None:
     Where the conversation doesn't fit the new one's window, or something is missing before it can
     answer, say so now.
     """
-    chosen = notebook.choose_model(spec)
+    chosen = use_model(notebook, spec)
     say(f"this session asks {shown_model(chosen)} now")
     say_what_is_missing(notebook, chosen)
     session = notebook.session()
@@ -62,7 +63,7 @@ def choose_model(notebook: NotebookSession, spec: str) -> None:
 
 def say_what_is_missing(notebook: NotebookSession, spec: str) -> None:
     """Say what a model waits for before it can answer, and how to give it; nothing if nothing."""
-    missing = notebook.missing_for(spec)
+    missing = missing_here(notebook, spec)
     if missing:
         say(missing)
 

@@ -83,7 +83,7 @@ def _rename(notebook: NotebookSession, given: ParsedLine) -> None:
     found = named(notebook, old)
 
     async def rename() -> None:
-        await (await notebook.agent()).rename_session(found.session_id, new)
+        await (await notebook.agent.get()).rename_session(found.session_id, new)
 
     notebook.bridge.run(rename)
     same = [each for each in every_session(notebook) if each.title == new.strip()]
@@ -96,7 +96,7 @@ def _export(notebook: NotebookSession, given: ParsedLine) -> None:
     found = named(notebook, name)
 
     async def export() -> SessionState:
-        agent = await notebook.agent()
+        agent = await notebook.agent.get()
         overwrites = given.has("--force")
         return await agent.export_session(found.session_id, path, overwrites=overwrites)
 
@@ -113,7 +113,7 @@ def _import(notebook: NotebookSession, given: ParsedLine) -> None:
     (path,) = given.words
 
     async def take_in() -> SessionState:
-        return await (await notebook.agent()).import_session(path)
+        return await (await notebook.agent.get()).import_session(path)
 
     state = notebook.bridge.run(take_in)
     say(f'session "{state.row.title or state.row.session_id}" is imported: {_size(state)}')

@@ -121,7 +121,7 @@ def said_size(count: int) -> str:
 
 
 async def _read(notebook: NotebookSession) -> tuple[Sequence[SessionSummary], frozenset[str]]:
-    agent = await notebook.agent()
+    agent = await notebook.agent.get()
     summaries = await agent.find_sessions("")
     store = cast("NotebookStorage", agent.storage)  # what the notebook gave it
     return summaries, await store.held_sessions()

@@ -65,7 +65,7 @@ def _check_unused(found: Found) -> None:
 
 
 async def _stored(notebook: NotebookSession, found: Found) -> SessionState:
-    state = await (await notebook.agent()).storage.load(found.session_id)
+    state = await (await notebook.agent.get()).storage.load(found.session_id)
     assert state is not None  # it was listed a moment ago
     return state
 
@@ -101,7 +101,7 @@ def _confirmed(given: ParsedLine, question: str) -> bool:
 
 
 async def _gone(notebook: NotebookSession, found: Found) -> None:
-    await (await notebook.agent()).delete_session(found.session_id)
+    await (await notebook.agent.get()).delete_session(found.session_id)
 
 
 def _deleted(notebook: NotebookSession, going: Sequence[Found]) -> int:

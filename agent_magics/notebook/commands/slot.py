@@ -24,6 +24,7 @@ from agent_magics.core.slots import (
     mode_label,
 )
 from agent_magics.core.wording import near
+from agent_magics.notebook.binding.notebook_model import check_model, whole_model
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.commands.compare import compare_slots
 from agent_magics.notebook.kernel.host import cell_origin
@@ -56,7 +57,7 @@ def new_slot(notebook: NotebookSession, given: ParsedLine, *, prompt: str | None
     """Make an empty slot; `prompt` is its system prompt, the body of `%%slot new`."""
     session, name = notebook.session(), given.words[0]
     named = given.value("--model")
-    model = None if named is None else notebook.whole_model(named)
+    model = None if named is None else whole_model(notebook, named)
     config = SlotConfig(mode=_mode_of(given), model=model, system_prompt=prompt)
     before = _found(session, name)
     if before is not None and given.has("--keep"):
@@ -162,7 +163,7 @@ def _bridge(notebook: NotebookSession, given: ParsedLine) -> None:
     keys = _names(given.value("--keys"))
     with_summary = not given.has("--no-summary")
     if with_summary and session.turns(source) and session.newest_summary(source) is None:
-        notebook.check_model(source)
+        check_model(notebook, source)
         say(f"summarising {source} for the bridge…")
     made = notebook.bridge.run(
         lambda: session.bridge(source, target, keys=keys, include_summary=with_summary)

@@ -125,7 +125,7 @@ def _none(notebook: NotebookSession, given: ParsedLine) -> None:
 
 
 def _trust(notebook: NotebookSession, given: ParsedLine) -> None:
-    files = notebook.mcp_files()
+    files = notebook.agent.mcp_files()
     if not files.looks_in_folder:
         raise UsageError(
             "AgentMagics.mcp is off or names another file; %config AgentMagics.mcp = 'auto' looks"
@@ -153,7 +153,7 @@ def _configure(notebook: NotebookSession, session: Session, slot: str, **setting
 
 def _connected(notebook: NotebookSession) -> list[str]:
     """Connect the MCP servers there are; give what is new to be said of that."""
-    mcp = notebook.mcp
+    mcp = notebook.agent.mcp
     return [] if mcp is None else list(notebook.bridge.run(lambda: mcp.ready(None)))
 
 
@@ -161,9 +161,9 @@ def _servers(notebook: NotebookSession) -> list[str]:
     """Connect the MCP servers, say how they are, and what those would run that are not trusted."""
     from agent_magics.tools.mcp import held_line  # noqa: PLC0415 - comes with the engine
 
-    config = notebook.mcp_files().read()
+    config = notebook.agent.mcp_files().read()
     new = [line for line in _connected(notebook) if line != held_line(config)]
-    states = notebook.mcp.states() if notebook.mcp else ()
+    states = notebook.agent.mcp.states() if notebook.agent.mcp else ()
     troubles = [state.trouble for state in states if state.trouble]
     lines = list(dict.fromkeys([*config.troubles, *new, *troubles]))
     if states:

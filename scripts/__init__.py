@@ -1,0 +1,1 @@
+"""What is run by hand or by make, beside the package."""
