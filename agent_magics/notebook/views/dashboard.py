@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets
 
 from agent_magics.notebook.views.comparison.compare_view import CompareView
-from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
 from agent_magics.notebook.views.front_end import close_whole
 from agent_magics.notebook.views.ledger.ledger_view import LedgerExplorer
-from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.shown_session import (
+    ShownSession,
+)
 from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
-from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
 from agent_magics.notebook.views.view import Output
 
@@ -22,10 +21,6 @@ _ROW = "display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start"
 _HALF = "flex: 1 1 22em; min-width: 0"
 _OWN_KEYS = 'data-lm-suppress-shortcuts="true"'  # stripped where a notebook isn't trusted
 _FOLDS = ("Ledger", "Compare")
-
-
-class Session(TabsSource, BudgetSource, Comparable, LedgerSource, Protocol):
-    """What the dashboard needs of a session."""
 
 
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
@@ -41,7 +36,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no typ
     _views: tuple[Output, ...] = ()
     _leave: Callable[[], None] | None = None
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShownSession) -> None:
         self.tabs = SlotTabs(session)
         self.budget = TokenBudget(session)
         self.comparison = CompareView(session)

@@ -6,8 +6,8 @@ check from Python and from JavaScript. Tokens are whole numbers, `null` means "n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from agent_magics.core.messages import Value
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
 from agent_magics.notebook.views.budget_notes import SPENT, budget_notes
+from agent_magics.notebook.views.shown_session import StateSource
 from agent_magics.settings import shown_model
 
 VERSION = 1
@@ -90,41 +91,13 @@ class SessionViewState(Value):
     running: tuple[str, ...]
 
 
-class Answering(Protocol):
-    """A turn that runs: what it says, as far as it isn't recorded."""
-
-    @property
-    def turn_id(self) -> str: ...
-    @property
-    def text_so_far(self) -> str: ...
-
-
-class Session(Protocol):
-    """What of a session the state is made of; every member may be read from any thread."""
-
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def title(self) -> str | None: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def is_readonly(self) -> bool: ...
-    @property
-    def current_slot(self) -> str: ...
-    def list_slots(self) -> Sequence[SlotMeta]: ...
-    def context_info(self, slot: str | None = None) -> ContextInfo: ...
-    def spent(self, slot: str | None = None) -> Spent: ...
-    def running(self) -> Mapping[str, Answering]: ...
-
-
-def session_state(session: Session) -> dict[str, Any]:
+def session_state(session: StateSource) -> dict[str, Any]:
     """Make the session state of a session, as plain JSON values."""
     made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(state_of(session)))
     return made
 
 
-def state_of(session: Session) -> SessionViewState:
+def state_of(session: StateSource) -> SessionViewState:
     """Make the session state of a session."""
     current = session.current_slot
     return SessionViewState(
@@ -156,7 +129,7 @@ def slot_states(slots: Sequence[SlotMeta]) -> tuple[SlotState, ...]:
     return tuple(made)
 
 
-def budget_now(session: Session, slot: str) -> BudgetState:
+def budget_now(session: StateSource, slot: str) -> BudgetState:
     """Make the budget of a slot, the answer that streams in it included."""
     turn = session.running().get(slot)
     said = "" if turn is None else turn.text_so_far

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from agent_magics.core.errors import SlotNotFound
-from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.session_state import BudgetState, budget_now
-from agent_magics.notebook.views.session_state import Session as StateSource
 from agent_magics.notebook.views.session_text import budget_html, budget_text
+from agent_magics.notebook.views.shown_session import (
+    BudgetSession,
+    checked,
+)
 from agent_magics.notebook.views.view import LiveView
-from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.threads.loop import background_loop
-
-
-class Session(StateSource, Followable, Protocol):
-    """What the budget needs of a session: its state, its news, and the plan of a compaction."""
-
-    def foreseen_compaction(self, slot: str | None = None) -> CompactionOutcome | None: ...
 
 
 class TokenBudget(LiveView):
@@ -34,7 +28,7 @@ class TokenBudget(LiveView):
     _esm = view_module("token_budget")
     grows = True
 
-    def __init__(self, session: Session, slot: str | None = None) -> None:
+    def __init__(self, session: BudgetSession, slot: str | None = None) -> None:
         self._session = checked(session)
         self._foreseen: dict[str, tuple[int, int | None]] = {}
         self._uid = None if slot is None else _uid_of(session, slot)
@@ -78,7 +72,7 @@ class TokenBudget(LiveView):
         return known[1]
 
 
-def _uid_of(session: Session, slot_id: str) -> str:
+def _uid_of(session: BudgetSession, slot_id: str) -> str:
     uids = {slot.slot_id: slot.uid for slot in session.list_slots()}
     if slot_id not in uids:
         raise SlotNotFound(slot_id, tuple(uids))

@@ -20,13 +20,13 @@ import traitlets
 
 from agent_magics.notebook.text.html_table import still
 from agent_magics.notebook.views.delta import state_delta
-from agent_magics.notebook.views.follower import Session as Followable
 from agent_magics.notebook.views.front_end import (
     answer_while_busy,
     close_whole,
     fill_its_place,
     new_anchor,
 )
+from agent_magics.notebook.views.shown_session import Followable
 from agent_magics.threads.loop import background_loop
 
 ENDED = "The session is closed; this is how it was."

@@ -8,27 +8,21 @@ module imports anywidget: it is itself imported when the first view is shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from agent_magics.notebook.views.comparison.compare_view import CompareView
-from agent_magics.notebook.views.comparison.compare_view import Session as Comparable
 from agent_magics.notebook.views.comparison.comparison import uids_of
 from agent_magics.notebook.views.ledger.ledger_view import LedgerWidget
-from agent_magics.notebook.views.ledger.ledger_view import Session as LedgerSource
-from agent_magics.notebook.views.slots.slot_tabs import Session as TabsSource
+from agent_magics.notebook.views.shown_session import (
+    ShownSession,
+)
 from agent_magics.notebook.views.slots.slot_tabs import SlotTabs
-from agent_magics.notebook.views.token_budget import Session as BudgetSource
 from agent_magics.notebook.views.token_budget import TokenBudget
-
-
-class Session(TabsSource, BudgetSource, Comparable, LedgerSource, Protocol):
-    """What the views need of a session."""
 
 
 class Views:
     """The live views of one session; made on the main thread, they end with it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ShownSession) -> None:
         self.session = session
         self._tabs: SlotTabs | None = None
         self._budgets: dict[str, TokenBudget] = {}

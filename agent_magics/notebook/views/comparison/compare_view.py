@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -14,17 +14,14 @@ from agent_magics.notebook.views.comparison.comparison import (
     comparison_of,
     uids_of,
 )
-from agent_magics.notebook.views.comparison.comparison import Session as AnswerSource
 from agent_magics.notebook.views.comparison.text import comparison_html, comparison_text
-from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import view_module
+from agent_magics.notebook.views.shown_session import (
+    ComparedSession,
+    checked,
+)
 from agent_magics.notebook.views.view import LiveView
 from agent_magics.threads.loop import background_loop
-
-
-class Session(AnswerSource, Followable, Protocol):
-    """What comparing needs of a session: its slots, their answers, its news."""
 
 
 class _Choose(Value, tag_field="kind", tag="choose"):
@@ -46,7 +43,7 @@ class CompareView(LiveView):
     _esm = view_module("compare_view")
     grows = True
 
-    def __init__(self, session: Session, *slots: str) -> None:
+    def __init__(self, session: ComparedSession, *slots: str) -> None:
         # First of all: a widget is closed even where it couldn't be made.
         self._comparing = Comparing(lambda state: self.tell(_json(state)))
         self._answers = ComparedSlots(checked(session), uids_of(session, slots))

@@ -10,11 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
-from agent_magics.context.view import TurnSpan
 from agent_magics.core.errors import InputValidation, SlotNotFound
 from agent_magics.core.events import (
     AssistantMessage,
@@ -32,7 +31,7 @@ from agent_magics.notebook.views.comparison.differences import (
     base_pieces,
     compared,
 )
-from agent_magics.notebook.views.session_state import Answering
+from agent_magics.notebook.views.shown_session import AnswerSource
 from agent_magics.settings import shown_model
 
 VERSION = 1
@@ -51,15 +50,6 @@ ONLY_NEWEST = f"Only the newest {NEWEST_TURNS} turns of each slot are looked at.
 
 AnswerStatus = Literal["complete", "incomplete", "running", "not asked"]
 Compare = Callable[[str, str], Compared]
-
-
-class Session(Protocol):
-    """What of a session a comparison is made of; every member may be read from any thread."""
-
-    def list_slots(self) -> Sequence[SlotMeta]: ...
-    def history(self, slot: str | None = None) -> Sequence[LedgerEvent]: ...
-    def turns(self, slot: str | None = None) -> Sequence[TurnSpan]: ...
-    def running(self) -> Mapping[str, Answering]: ...
 
 
 class ComparedAnswer(Value):
@@ -113,7 +103,7 @@ class ComparisonState(Value):
 class ComparedSlots:
     """The answers of some slots, read again only where something happened in them."""
 
-    def __init__(self, session: Session, uids: Sequence[str] = ()) -> None:
+    def __init__(self, session: AnswerSource, uids: Sequence[str] = ()) -> None:
         self._session = session
         self._uids = tuple(uids)
         self._kept: dict[str, tuple[SlotMeta, dict[str, ComparedAnswer]]] = {}
@@ -150,7 +140,7 @@ class ComparedSlots:
         return answers_of(self._session, slot.slot_id)
 
 
-def answers_of(session: Session, slot: str) -> dict[str, ComparedAnswer]:
+def answers_of(session: AnswerSource, slot: str) -> dict[str, ComparedAnswer]:
     """Find what a slot was asked in its newest turns, and its newest answer to each."""
     spans = {span.turn_id: span for span in session.turns(slot)[-NEWEST_TURNS:]}
     running = session.running().get(slot)
@@ -175,7 +165,7 @@ def answers_of(session: Session, slot: str) -> dict[str, ComparedAnswer]:
     return found
 
 
-def uids_of(session: Session, names: Sequence[str]) -> tuple[str, ...]:
+def uids_of(session: AnswerSource, names: Sequence[str]) -> tuple[str, ...]:
     """Return the uids of slots that are named to be compared; raises `SlotNotFound`,
     and `InputValidation` where only one is named or one is named twice.
     """

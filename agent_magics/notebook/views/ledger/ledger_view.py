@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import traitlets
@@ -20,17 +20,14 @@ import traitlets
 from agent_magics.core.errors import InputValidation, SlotNotFound
 from agent_magics.core.events import KINDS, Payload
 from agent_magics.core.messages import Value
-from agent_magics.core.ports import SessionState
 from agent_magics.notebook.kernel.host import somebody_there
-from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.ledger.lines import Part, parts_of
 from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query, slot_names
 from agent_magics.notebook.views.ledger.text import ShownLines, ledger_html, ledger_text, shown_of
 from agent_magics.notebook.views.session_text import request_text
+from agent_magics.notebook.views.shown_session import LedgerSession, checked
 from agent_magics.notebook.views.view import LiveWidget, Output
-from agent_magics.session.request.rebuilding import Rebuilt
 from agent_magics.threads.loop import background_loop
 
 VERSION = 1
@@ -44,22 +41,6 @@ REBUILT = (
     " told without being stored is missing"
 )
 _PLACE = "am-ledger--"
-
-
-class LedgerSource(Protocol):
-    def states(self) -> tuple[SessionState, ...]: ...
-
-
-class Session(Followable, Protocol):
-    """What the explorer needs of a session; read from any thread."""
-
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def title(self) -> str | None: ...
-    @property
-    def frames(self) -> LedgerSource: ...
-    def request_of(self, seq: int) -> Rebuilt | None: ...
 
 
 class _AskedFilter(Value):
@@ -105,7 +86,7 @@ class LedgerWidget(LiveWidget):
     _esm = view_module("ledger_explorer")
     state = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: LedgerSession) -> None:
         self._session = session
         self._reading = threading.Lock()
         (state,) = session.frames.states()
@@ -211,7 +192,7 @@ class LedgerExplorer(Output, LedgerWidget):
 
     def __init__(
         self,
-        session: Session,
+        session: LedgerSession,
         *,
         slot: str | None = None,
         turn: int | None = None,
@@ -250,7 +231,7 @@ class LedgerExplorer(Output, LedgerWidget):
             return shown_of(self._rows, self._query, is_exact=somebody_there())
 
 
-def _check(session: Session, query: Query) -> None:
+def _check(session: LedgerSession, query: Query) -> None:
     (state,) = session.frames.states()
     slots = slot_names(state)
     if query.turn is not None and not isinstance(query.turn, int):

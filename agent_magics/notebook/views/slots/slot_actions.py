@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
 from agent_magics.core.errors import AgentError, InternalPanic, said_by
 from agent_magics.core.messages import Value
-from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, SlotMode, mode_label
-
-
-class Session(Protocol):
-    """What of a session the tabs change."""
-
-    @property
-    def current_slot(self) -> str: ...
-    def list_slots(self) -> Sequence[SlotMeta]: ...
-    async def switch_slot(self, slot_id: str) -> None: ...
-    async def derive_slot(self, slot_id: str, parent_id: str) -> None: ...
-    async def rename_slot(self, slot_id: str, new_id: str) -> None: ...
-    async def configure_slot(self, slot_id: str, **settings: Any) -> None: ...
-    async def delete_slot(self, slot_id: str) -> None: ...
-    async def restore_slot(self, slot_uid: str) -> None: ...
+from agent_magics.core.slots import Focused, Full, Readonly, SlotMode, mode_label
+from agent_magics.notebook.views.shown_session import SlotActor
 
 
 class Switch(Value, tag_field="kind", tag="switch"):
@@ -84,7 +70,7 @@ def read_action(message: object) -> Action | None:
     return action
 
 
-async def act(session: Session, action: Action) -> ActionNotice:
+async def act(session: SlotActor, action: Action) -> ActionNotice:
     """Do it; what the session refuses is told, and nothing is changed then."""
     try:
         return await _done(session, action)
@@ -97,7 +83,7 @@ def failed(error: Exception) -> ActionNotice:
     return ActionNotice(text=InternalPanic(said_by(error)).message, is_refused=True)
 
 
-async def _done(session: Session, action: Action) -> ActionNotice:
+async def _done(session: SlotActor, action: Action) -> ActionNotice:
     match action:
         case Switch(slot=slot):
             await session.switch_slot(slot)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
 
 import msgspec
 import traitlets
 
-from agent_magics.notebook.views.follower import Session as Followable
-from agent_magics.notebook.views.follower import checked
 from agent_magics.notebook.views.front_end import view_module
-from agent_magics.notebook.views.session_state import Session as StateSource
 from agent_magics.notebook.views.session_state import SessionViewState, SlotState, session_state
 from agent_magics.notebook.views.session_text import slots_html, slots_text
+from agent_magics.notebook.views.shown_session import (
+    TabsSession,
+    checked,
+)
 from agent_magics.notebook.views.slots.slot_actions import (
     Action,
     ActionNotice,
@@ -21,16 +21,11 @@ from agent_magics.notebook.views.slots.slot_actions import (
     failed,
     read_action,
 )
-from agent_magics.notebook.views.slots.slot_actions import Session as Actor
 from agent_magics.notebook.views.view import LiveView
 from agent_magics.session.state.followers import safely
 from agent_magics.threads.loop import background_loop
 
 CLICK_PATIENCE_S = 1.0
-
-
-class Session(StateSource, Actor, Followable, Protocol):
-    """What the tabs need of a session: its state, its news, and changing slots."""
 
 
 class SlotTabs(LiveView):
@@ -44,7 +39,7 @@ class SlotTabs(LiveView):
     _esm = view_module("slot_tabs")
     notice = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: TabsSession) -> None:
         self._session = checked(session)
         self._said = 0
         super().__init__(background_loop().call(lambda: session_state(session)), session)
