@@ -12,8 +12,8 @@ from typing import Literal
 from agent_magics.core.chat import UNKNOWN_WINDOW
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
 from agent_magics.core.slots import ContextBudget, SlotConfig
+from agent_magics.core.values import Value
 
 DEFAULT_RESERVE_TOKENS = 16_384
 PARTS = (

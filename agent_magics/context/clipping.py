@@ -15,7 +15,8 @@ import msgspec
 
 from agent_magics.context.safe_cuts import word_begin, word_end
 from agent_magics.context.tokens import count_text
-from agent_magics.core.messages import Message, ToolResult, Value
+from agent_magics.core.messages import Message, ToolResult
+from agent_magics.core.values import Value
 
 MARK = "[… {tokens:,} tokens of this tool output are left out here; the ledger has all of it …]"
 _SMALL_TOKENS = 100

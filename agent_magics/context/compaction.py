@@ -24,8 +24,9 @@ from agent_magics.context.wire import Turn, is_failed, translate
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import CompactError, NothingToCompact, SlotReadonly
 from agent_magics.core.events import LedgerEvent, ToolAnswered, ToolCalled
-from agent_magics.core.messages import Message, System, Text, User, Value
+from agent_magics.core.messages import Message, System, Text, User
 from agent_magics.core.slots import Checkpoint, ModelParams, Readonly, SlotMode
+from agent_magics.core.values import Value
 
 MAX_SUMMARY_TOKENS = 2_048
 MAX_SAFETY_TOKENS = 512

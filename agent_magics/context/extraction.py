@@ -19,8 +19,9 @@ from agent_magics.context.tokens import FRAME_TOKENS, count_text
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.memories import Memory
-from agent_magics.core.messages import Message, System, Text, User, Value
+from agent_magics.core.messages import Message, System, Text, User
 from agent_magics.core.slots import ModelParams
+from agent_magics.core.values import Value
 
 EXTRACTION_SYSTEM = """\
 You keep the long-term memory of an assistant: short facts that will still help in later

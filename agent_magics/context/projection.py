@@ -27,16 +27,9 @@ from agent_magics.core.events import (
     ToolAnswered,
     UserMessage,
 )
-from agent_magics.core.messages import (
-    Assistant,
-    Message,
-    Text,
-    ToolResult,
-    User,
-    Value,
-    text_of,
-)
+from agent_magics.core.messages import Assistant, Message, Text, ToolResult, User, text_of
 from agent_magics.core.slots import Checkpoint, Focused, SlotMode
+from agent_magics.core.values import Value
 
 __all__ = ["Projection", "SlotHistory", "TurnSpan", "project", "repair", "turns_of", "view_of"]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from agent_magics.core.config import EnvironmentContext
 from agent_magics.core.events import IncompleteCause, SystemMessage
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 DEFAULT_INSTRUCTIONS = """\
 You work with the user in a Jupyter notebook. Answer in the language the user writes in.

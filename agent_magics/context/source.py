@@ -25,8 +25,8 @@ from agent_magics.core.messages import (
     ToolCall,
     ToolResult,
     User,
-    Value,
 )
+from agent_magics.core.values import Value
 
 TOOL_OUTPUT_CHARACTERS = 4_000
 ARGUMENT_CHARACTERS = 400

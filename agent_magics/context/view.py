@@ -19,8 +19,9 @@ from agent_magics.core.events import (
     Rewind,
     UserMessage,
 )
-from agent_magics.core.messages import User, Value
+from agent_magics.core.messages import User
 from agent_magics.core.slots import Slot, lineage
+from agent_magics.core.values import Value
 
 REWOUND = "excluded: rewound"
 CLEARED = "excluded: cleared"

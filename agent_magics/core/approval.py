@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 ApprovalPolicy = Literal["ask", "auto", "never"]
 ApprovalWord = Literal["yes", "no", "always", "edited"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import MemoryStorage, SessionStorage
+from agent_magics.core.values import Value
 
 NEWEST_NAMED = 100  # sessions whose names a catalog lists
 NOTEBOOK_KEY = "notebook:"  # before a path, in a binding

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from agent_magics.core.messages import Message, Reasoning, TokenUsage, ToolCall, Value
+from agent_magics.core.messages import Message, Reasoning, ToolCall
 from agent_magics.core.redact import shown_model
 from agent_magics.core.slots import ModelParams
+from agent_magics.core.values import TokenUsage, Value
 
 UNKNOWN_WINDOW = 128_000
 

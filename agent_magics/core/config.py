@@ -11,9 +11,9 @@ import msgspec
 
 from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
 from agent_magics.core.money import Price, SpendingLimit
 from agent_magics.core.redact import shown_model
+from agent_magics.core.values import Value
 
 
 class EnvironmentContext(Value):

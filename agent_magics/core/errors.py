@@ -50,7 +50,7 @@ from agent_magics.core.redact import shown_model
 from agent_magics.core.wording import listed, near, quoted, said_by as said_by
 
 if TYPE_CHECKING:  # messages have errors of their own
-    from agent_magics.core.messages import TokenUsage
+    from agent_magics.core.values import TokenUsage
 
 
 class InputValidation(AgentError):

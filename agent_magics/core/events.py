@@ -12,16 +12,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from agent_magics.core.approval import ApprovalWord
-from agent_magics.core.messages import (
-    Content,
-    Message,
-    MessageStatus,
-    Reasoning,
-    TokenUsage,
-    ToolOutput,
-    Value,
-)
+from agent_magics.core.messages import Content, Message, MessageStatus, Reasoning, ToolOutput
 from agent_magics.core.slots import SlotConfig
+from agent_magics.core.values import TokenUsage, Value
 
 IncompleteCause = Literal[
     "stopped",

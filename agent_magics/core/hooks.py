@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from agent_magics.core.messages import ToolOutput, UserInput, Value
+from agent_magics.core.messages import ToolOutput, UserInput
+from agent_magics.core.values import Value
 
 HookEvent = Literal[
     "session_start",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from agent_magics.core.keys import holds_secret
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 MAX_MEMORY_CHARACTERS = 1_000
 

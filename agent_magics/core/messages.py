@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, dataclass_transform
+from typing import Any, Literal
 
 import msgspec
 
 from agent_magics.core.errors import InputValidation
+from agent_magics.core.values import Value
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_IMAGE_BYTES = 20_000_000
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Value(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of everything that is passed between rooms: frozen, keyword-only, comparable."""
 
 
 class Text(Value, tag="text"):
@@ -71,44 +67,6 @@ class ToolOutput(Value):
     content: str
     is_error: bool = False
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class TokenUsage(Value):
-    """Tokens that a server counted for one request; `input_tokens` includes cached ones.
-
-    None: it didn't tell that one.
-    """
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether both were told, so that it can be priced."""
-        return self.input_tokens is not None and self.output_tokens is not None
-
-    def plus(self, other: TokenUsage) -> TokenUsage:
-        """Add two requests up; what was told of one alone counts."""
-        return TokenUsage(
-            input_tokens=_sum(self.input_tokens, other.input_tokens),
-            output_tokens=_sum(self.output_tokens, other.output_tokens),
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
-
-    def __str__(self) -> str:
-        """Write it as people read it: `1,412 → 230 tokens`, and `?` for what wasn't told."""
-        sent, written = (
-            "?" if count is None else f"{count:,}"
-            for count in (self.input_tokens, self.output_tokens)
-        )
-        return f"{sent} → {written} tokens"
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other + (one or 0)
 
 
 # What goes to a provider, in wire order. `seq` is the ledger event a message comes from

@@ -13,8 +13,8 @@ from typing import Annotated, Protocol
 import msgspec
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import TokenUsage, Value
 from agent_magics.core.redact import shown_model
+from agent_magics.core.values import TokenUsage, Value
 
 _LIMIT = re.compile(
     r"\s*(?:(?:\$|usd)?\s*(?P<usd>\d+(?:\.\d+)?)(?:\s*(?:\$|usd))?"

@@ -13,8 +13,9 @@ from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.events import Draft, LedgerEvent, NewEvent
 from agent_magics.core.hooks import HookEvent, HookHandler, PluginDescriptor
 from agent_magics.core.memories import Memory
-from agent_magics.core.messages import ToolOutput, Value
+from agent_magics.core.messages import ToolOutput
 from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.core.values import Value
 
 T = TypeVar("T")
 

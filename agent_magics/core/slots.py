@@ -13,8 +13,9 @@ import msgspec
 
 from agent_magics.core.approval import ApprovalPolicy
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Message, Value
+from agent_magics.core.messages import Message
 from agent_magics.core.text import clean_value
+from agent_magics.core.values import Value
 
 DEFAULT_SLOT = "default"
 MAX_SLOT_ID_CHARACTERS = 128

@@ -14,7 +14,8 @@ import msgspec
 
 from agent_magics.core.approval import ApprovalWord
 from agent_magics.core.errors import AgentError
-from agent_magics.core.messages import TokenUsage, ToolOutput, Value
+from agent_magics.core.messages import ToolOutput
+from agent_magics.core.values import TokenUsage, Value
 
 
 class TurnStarted(Value, tag="turn_started"):

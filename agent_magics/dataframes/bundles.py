@@ -23,9 +23,9 @@ from agent_magics.core.events import (
     decode_payload,
     encode_payload,
 )
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionRow, SessionState
 from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.core.values import Value
 from agent_magics.dataframes.bundle_checks import check_state
 
 VERSION = 1

@@ -17,9 +17,9 @@ import msgspec
 
 from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Draft, LedgerEvent, Payload, kind_of
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.core.values import Value
 from agent_magics.dataframes.bundle_checks import check_state
 from agent_magics.dataframes.bundles import (
     CHANGED,

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from agent_magics.core.events import Clear, LedgerEvent, Rewind, UserMessage
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import lineage
+from agent_magics.core.values import Value
 from agent_magics.dataframes.columns import Row
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 EMBEDDED = "embedded"  # the provider of the model on this machine, which is no server's
 _WORDS = {"yes": "true", "on": "true", "no": "false", "off": "false"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.presets import EMBEDDED, find_preset
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agent_magics.core import redact
 from agent_magics.core.errors import ModelError, ModelNotSupported, NoModel
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.providers.presets import EMBEDDED, Preset, find_preset
 from agent_magics.settings.environ import Environ, said_in, variable_of
 from agent_magics.settings.servers import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_magics.core.chat import ModelInfo
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import Provider
+from agent_magics.core.values import Value
 from agent_magics.providers.presets import EMBEDDED, PRESETS, Preset, Quirks, changed_quirks
 from agent_magics.settings.environ import Environ, read_waits, said_in
 from agent_magics.settings.keys import Keys

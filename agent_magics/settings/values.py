@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from agent_magics.core.config import ModelFacts
-from agent_magics.core.messages import Value
 from agent_magics.core.money import Price, SpendingLimit
+from agent_magics.core.values import Value
 from agent_magics.providers.recorded import RecordingMode
 from agent_magics.settings.environ import APP, WAITS_S, Environ, read_waits, said_in
 from agent_magics.settings.table import AUTO, SETTINGS, Setting

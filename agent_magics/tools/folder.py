@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import Value
 
 MAX_DEPTH = 32
 MAX_NAMED_CHARACTERS = 200

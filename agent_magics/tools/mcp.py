@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_magics.core.messages import ToolOutput, Value
+from agent_magics.core.messages import ToolOutput
 from agent_magics.core.ports import OnMain, ToolInput
+from agent_magics.core.values import Value
 from agent_magics.tools.mcp_config import McpConfig, ServerConfig
 from agent_magics.tools.mcp_server import McpServer, ServerStatus
 

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Value
 from agent_magics.core.redact import redact
+from agent_magics.core.values import Value
 
 AUTO = "auto"
 FOLDER_FILES = (".mcp.json", "mcp.json")

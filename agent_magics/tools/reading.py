@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, TextIO
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 MAX_READ_CHARACTERS = 16_000
 MAX_LINE_CHARACTERS = 2_000

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import (
     KnownPrices,
     Price,
@@ -16,6 +15,7 @@ from agent_magics.core.money import (
     read_prices,
     tokens_short,
 )
+from agent_magics.core.values import TokenUsage
 
 USAGE = TokenUsage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
 

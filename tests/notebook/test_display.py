@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from agent_magics.core.errors import StorageError
-from agent_magics.core.messages import TokenUsage, ToolOutput
+from agent_magics.core.messages import ToolOutput
 from agent_magics.core.turns import (
     AgentEvent,
     Cancelled,
@@ -28,6 +28,7 @@ from agent_magics.core.turns import (
     TurnPayload,
     TurnWarning,
 )
+from agent_magics.core.values import TokenUsage
 from agent_magics.notebook.cell.display import AnswerDisplay, footer, summarised
 from agent_magics.notebook.text.page import Page, Terminal, detail_of, interval_s
 

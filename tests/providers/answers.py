@@ -19,8 +19,9 @@ from agent_magics.core.chat import (
     TextDelta,
 )
 from agent_magics.core.errors import ProviderError, StreamInterrupted
-from agent_magics.core.messages import Text, ToolCall, User, Value
+from agent_magics.core.messages import Text, ToolCall, User
 from agent_magics.core.ports import Provider
+from agent_magics.core.values import Value
 from agent_magics.providers.adapters import provider_of
 from agent_magics.providers.anthropic import Anthropic
 from agent_magics.providers.http.clients import Timeouts

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.prices import ListedPrices, listed_window
 
 USAGE = TokenUsage(input_tokens=1_000, output_tokens=100, cached_tokens=200)

@@ -12,8 +12,9 @@ from agent_magics.core.chat import CallReady, ChatRequest, Done, ModelInfo, Retr
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import ProviderError
 from agent_magics.core.events import AssistantMessage, ToolAnswered, ToolCalled
-from agent_magics.core.messages import TokenUsage, ToolCall, text_of
+from agent_magics.core.messages import ToolCall, text_of
 from agent_magics.core.turns import Cancelled, Completed, Failed, Panicked, TurnOutcome
+from agent_magics.core.values import TokenUsage
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool

@@ -16,8 +16,9 @@ from agent_magics.context.tokens import FRAME_TOKENS
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import CompactionConfig
 from agent_magics.core.errors import FixedContextExceedsBudget
-from agent_magics.core.messages import Assistant, TokenUsage
+from agent_magics.core.messages import Assistant
 from agent_magics.core.turns import Completed
+from agent_magics.core.values import TokenUsage
 from agent_magics.notebook.views.session_state import state_of
 from tests.session.filling import (
     LONG,

@@ -13,7 +13,7 @@ from agent_magics.core.chat import CallReady, ChatEvent, ChatRequest, ReasoningD
 from agent_magics.core.config import AgentConfig, CompactionConfig
 from agent_magics.core.errors import AgentError
 from agent_magics.core.events import Retry, Usage
-from agent_magics.core.messages import TokenUsage, ToolCall
+from agent_magics.core.messages import ToolCall
 from agent_magics.core.money import Price, SpendingLimit, Spent
 from agent_magics.core.turns import (
     Cancelled,
@@ -23,6 +23,7 @@ from agent_magics.core.turns import (
     RetryScheduled,
     TurnOutcome,
 )
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.recorded import RecordedProvider, RecordingMode
 from agent_magics.providers.recorded.cassette import Cassette
 from agent_magics.providers.scripted import ScriptedProvider

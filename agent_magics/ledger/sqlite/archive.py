@@ -16,8 +16,8 @@ from sqlalchemy.pool import StaticPool
 
 from agent_magics.core.errors import StorageError
 from agent_magics.core.memories import Memory
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
+from agent_magics.core.values import Value
 from agent_magics.ledger.sqlite import errors, files, schema
 from agent_magics.ledger.sqlite.memories import every_memory
 from agent_magics.ledger.sqlite.reading import session_state

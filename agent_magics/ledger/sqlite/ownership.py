@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import Lease, Owner
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import Value
 from agent_magics.ledger import records
 
 _SELECT = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from agent_magics.core.catalog import SessionOverview
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.core.wording import quoted
 from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.kernel.bridge import kernel_id, notebook_path, somebody_there

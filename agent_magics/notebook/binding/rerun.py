@@ -19,9 +19,9 @@ from agent_magics.core.events import (
     SlotChanged,
     UserMessage,
 )
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot
+from agent_magics.core.values import Value
 
 if TYPE_CHECKING:
     from agent_magics.session.session import Session

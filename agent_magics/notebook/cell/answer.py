@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agent_magics.core.messages import TokenUsage
 from agent_magics.core.turns import Reply
+from agent_magics.core.values import TokenUsage
 from agent_magics.notebook.kernel.host import execution_token
 from agent_magics.notebook.kernel.printing import display
 from agent_magics.notebook.text.markdown import code_blocks, safe_markdown

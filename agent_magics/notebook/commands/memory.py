@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 
 from agent_magics.core.memories import Memory
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import say, show
 from agent_magics.notebook.line import catalogue

@@ -9,8 +9,8 @@ from typing import cast
 
 from agent_magics.core.catalog import NotebookStorage
 from agent_magics.core.errors import InputValidation, SessionNotFound
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionSummary
+from agent_magics.core.values import Value
 from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 

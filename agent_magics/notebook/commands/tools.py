@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from agent_magics.core.approval import EVERY_TOOL, ApprovalPolicy
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import Tool
+from agent_magics.core.values import Value
 from agent_magics.notebook.binding.notebook_session import NotebookSession
 from agent_magics.notebook.kernel.printing import say, show
 from agent_magics.notebook.line import catalogue

@@ -12,7 +12,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import ExecutionResult
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.kernel.bridge import FailedCell, StoppedCell
 from agent_magics.notebook.kernel.sharing import scrubbed
 from agent_magics.notebook.kernel.tracebacks import traceback_text

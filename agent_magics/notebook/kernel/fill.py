@@ -16,7 +16,8 @@ from types import CodeType
 from typing import Any
 
 from agent_magics.core.errors import InputValidation
-from agent_magics.core.messages import Image, Value
+from agent_magics.core.messages import Image
+from agent_magics.core.values import Value
 from agent_magics.notebook.kernel.sharing import ShareLevel, is_secret_source
 from agent_magics.notebook.kernel.values import value_text
 

@@ -21,8 +21,8 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 from msgspec import structs
 
-from agent_magics.core.messages import Value
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import Value
 
 T = TypeVar("T")
 MAX_CAPTURED_CHARACTERS = 1_048_576

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 from IPython.core.error import UsageError
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.core.wording import near
 
 Completes = Literal[

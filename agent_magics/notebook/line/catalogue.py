@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.line.arguments import (
     Command,
     Option,

@@ -13,9 +13,9 @@ import msgspec
 
 from agent_magics.context.budget import PARTS, ContextInfo
 from agent_magics.context.tokens import count_text
-from agent_magics.core.messages import Value
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMeta, mode_label
+from agent_magics.core.values import Value
 from agent_magics.notebook.views.budget_notes import SPENT, budget_notes
 from agent_magics.notebook.views.shown_session import StateSource
 from agent_magics.settings import shown_model

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agent_magics.core.chat import ChatEvent, ReasoningDelta, TextDelta
-from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
+from agent_magics.core.messages import Reasoning, ToolCall
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.anthropic.content_block import REASONING_KINDS, ContentBlock
 from agent_magics.providers.http.assembly import StreamAssembler
 from agent_magics.providers.http.json_values import JSONObject, is_token_count

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from agent_magics.core.chat import CallReady, ChatEvent, Done
 from agent_magics.core.errors import StreamInterrupted
-from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
+from agent_magics.core.messages import Reasoning, ToolCall
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.json_values import JSONObject
 from agent_magics.providers.http.tool_calls import unrunnable
 

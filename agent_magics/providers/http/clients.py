@@ -7,8 +7,8 @@ import asyncio
 import httpx
 
 from agent_magics.core.errors import ProviderError
-from agent_magics.core.messages import Value
 from agent_magics.core.redact import redact, shown_address
+from agent_magics.core.values import Value
 
 Transport = httpx.AsyncBaseTransport
 WRITE_S = 60.0

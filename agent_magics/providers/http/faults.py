@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.providers.http.error_body import ErrorBody, read_error_body
 from agent_magics.providers.http.json_values import JSONObject
 from agent_magics.providers.http.token_limits import read_token_limits

@@ -16,7 +16,7 @@ import msgspec
 
 from agent_magics.core.chat import ChatEvent, ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.addresses import split_address
 from agent_magics.providers.http.answer_reader import read_answer
 from agent_magics.providers.http.assembly import StreamAssembler

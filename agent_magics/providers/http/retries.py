@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from agent_magics.core.chat import ChatEvent, Retrying
 from agent_magics.core.errors import ProviderError, StreamInterrupted
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.providers.http.assembly import StreamAssembler
 
 A = TypeVar("A", bound=StreamAssembler)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import httpx
 from httpx_sse import EventSource
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 
 class ServerEvent(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.providers.http.error_body import ErrorBody
 from agent_magics.providers.http.json_values import is_token_count
 

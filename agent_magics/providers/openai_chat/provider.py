@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.errors import ProviderError
-from agent_magics.core.messages import Assistant, TokenUsage, ToolResult, User, text_of
+from agent_magics.core.messages import Assistant, ToolResult, User, text_of
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.clients import Timeouts, Transport
 from agent_magics.providers.http.connection import Connection
 from agent_magics.providers.http.endpoint import Endpoint, Key, KeyFor

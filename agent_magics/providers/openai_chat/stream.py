@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agent_magics.core.chat import ChatEvent, ReasoningDelta, TextDelta
-from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
+from agent_magics.core.messages import Reasoning, ToolCall
 from agent_magics.core.text import clean_value
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.assembly import JoinedText, StreamAssembler
 from agent_magics.providers.http.json_values import JSONObject, objects_in
 from agent_magics.providers.openai_chat.call_pieces import PartialCalls

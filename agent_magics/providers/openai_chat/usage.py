@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.json_values import JSONObject, is_token_count
 
 

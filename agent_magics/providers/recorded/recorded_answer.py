@@ -20,8 +20,8 @@ from agent_magics.core.chat import (
     TextDelta,
 )
 from agent_magics.core.errors import ContextOverflow, ProviderError, StreamInterrupted
-from agent_magics.core.messages import Value
 from agent_magics.core.redact import redact, shown_address
+from agent_magics.core.values import Value
 from agent_magics.providers.recorded.request_keys import (
     keys_of,
     shown_prompt,

@@ -10,7 +10,7 @@ import msgspec
 
 from agent_magics.core.chat import ChatRequest
 from agent_magics.core.errors import InputValidation, ProviderError
-from agent_magics.core.messages import TokenUsage, Value
+from agent_magics.core.values import TokenUsage, Value
 
 ErrorKind = Literal[
     "overflow", "max_tokens", "auth", "rate_limit", "server", "connection", "timeout", "lost"

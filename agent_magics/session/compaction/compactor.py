@@ -31,9 +31,9 @@ from agent_magics.core.errors import (
     SpendingLimitReached,
 )
 from agent_magics.core.hooks import BeforeCompact
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import Clock, Ids, Provider
 from agent_magics.core.slots import Checkpoint, Slot
+from agent_magics.core.values import Value
 from agent_magics.session.compaction.checkpoints import Checkpoints, Reason
 from agent_magics.session.compaction.planner import CompactionPlanner
 from agent_magics.session.extensions.hooks import HookScope

@@ -14,9 +14,10 @@ from agent_magics.context.transcript import transcript
 from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.errors import AgentError, CompactError, InputValidation
 from agent_magics.core.events import MemorySet, SystemMessage
-from agent_magics.core.messages import Message, Text, User, Value
+from agent_magics.core.messages import Message, Text, User
 from agent_magics.core.ports import Provider
 from agent_magics.core.slots import Focused, Full, ModelParams, Slot, Static
+from agent_magics.core.values import Value
 from agent_magics.core.wording import listed, near
 from agent_magics.session.compaction.summaries import MAX_SUMMARY_OUTPUT_TOKENS, last_summary
 from agent_magics.session.memory.facts import SUMMARY_KEY

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_magics.core.errors import said_by
-from agent_magics.core.messages import Value
 from agent_magics.core.skills import Skill
+from agent_magics.core.values import Value
 from agent_magics.session.extensions.skills import SKILL_NAME
 
 SKILL_FILE = "SKILL.md"

@@ -33,10 +33,10 @@ from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import InputValidation
 from agent_magics.core.events import Metadata
 from agent_magics.core.memories import MAX_MEMORY_CHARACTERS, Memory, memory_fault
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import Clock, Ids, MemoryStorage, Provider
 from agent_magics.core.slots import Full, Slot, SlotConfig
 from agent_magics.core.text import clean_text, clean_value
+from agent_magics.core.values import Value
 from agent_magics.session.request.side_request import SideRequest
 from agent_magics.session.state.loaded import LoadedSession
 from agent_magics.session.state.recorder import Recorder

@@ -17,8 +17,9 @@ from agent_magics.core.events import (
     ToolCalled,
     Usage,
 )
-from agent_magics.core.messages import Text, TokenUsage, ToolCall
+from agent_magics.core.messages import Text, ToolCall
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import TokenUsage
 from agent_magics.session.request.incoming_answer import IncomingAnswer
 
 

@@ -15,8 +15,9 @@ from agent_magics.core.chat import (
     TextDelta,
 )
 from agent_magics.core.errors import ProviderError
-from agent_magics.core.messages import Reasoning, TokenUsage, ToolCall
+from agent_magics.core.messages import Reasoning, ToolCall
 from agent_magics.core.text import clean_text
+from agent_magics.core.values import TokenUsage
 
 
 @dataclass(kw_only=True)

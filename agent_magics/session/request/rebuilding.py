@@ -23,9 +23,9 @@ from agent_magics.core.events import (
     ToolCalled,
     Usage,
 )
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import Slot, lineage
+from agent_magics.core.values import Value
 from agent_magics.session.request.models import ModelLookup
 from agent_magics.session.request.request_builder import RequestBuilder, digest_of
 from agent_magics.session.state.loaded import LoadedSession

@@ -24,9 +24,10 @@ from agent_magics.context.tokens import count_message
 from agent_magics.core.chat import ChatRequest, ModelInfo, ToolDefinition
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.events import LedgerEvent, UserMessage
-from agent_magics.core.messages import Message, System, Text, User, Value
+from agent_magics.core.messages import Message, System, Text, User
 from agent_magics.core.ports import Tool, ToolSource
 from agent_magics.core.slots import Checkpoint, Slot, Static
+from agent_magics.core.values import Value
 from agent_magics.session.request.image_support import as_seen_by
 from agent_magics.session.request.request_weights import (
     context_info,

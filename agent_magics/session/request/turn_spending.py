@@ -12,10 +12,10 @@ from agent_magics.core.chat import ChatRequest
 from agent_magics.core.config import AgentConfig
 from agent_magics.core.errors import SpendingLimitReached
 from agent_magics.core.events import LedgerEvent, Usage
-from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import Spent
 from agent_magics.core.ports import Answerer, Provider, Replaying
 from agent_magics.core.redact import shown_model
+from agent_magics.core.values import TokenUsage
 from agent_magics.session.request.incoming_answer import IncomingAnswer
 from agent_magics.session.state.spending import spent_for
 

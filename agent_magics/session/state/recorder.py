@@ -15,10 +15,10 @@ import msgspec
 from agent_magics.context.tokens import count_payload
 from agent_magics.core.errors import SessionLocked
 from agent_magics.core.events import Draft, LedgerEvent, NewEvent, Payload, Usage
-from agent_magics.core.messages import TokenUsage
 from agent_magics.core.money import KnownPrices, Prices
 from agent_magics.core.ports import Change, Clock, Lease, SessionStorage
 from agent_magics.core.text import clean_value
+from agent_magics.core.values import TokenUsage
 from agent_magics.session.state.loaded import LoadedSession
 
 _log = logging.getLogger("agent_magics.session")

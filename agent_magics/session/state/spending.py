@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agent_magics.core.events import LedgerEvent, Usage
-from agent_magics.core.messages import Value
 from agent_magics.core.money import Spent
 from agent_magics.core.slots import Slot
+from agent_magics.core.values import Value
 
 
 class Spending(Value):

@@ -12,10 +12,8 @@ import pytest
 
 from agent_magics.core.chat import ChatRequest, ModelInfo
 from agent_magics.core.errors import ContextOverflow, StreamInterrupted
-from agent_magics.core.messages import (
-    TokenUsage,
-)
 from agent_magics.core.slots import ModelParams
+from agent_magics.core.values import TokenUsage
 from tests.providers.answers import (
     ANTHROPIC_KEY,
     Gathered,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agent_magics.core.chat import ChatRequest
-from agent_magics.core.messages import System, Text, User, Value
+from agent_magics.core.messages import System, Text, User
+from agent_magics.core.values import Value
 from tests.providers.answers import KEY, Gathered, answer_of, at
 from tests.providers.loopback import Exchange, serving
 

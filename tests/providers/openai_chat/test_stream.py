@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_magics.core.messages import TokenUsage
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.http.server_sent_events import ServerEvent, server_events
 from benchmarks import reading
 from tests.providers.answers import (

@@ -11,7 +11,8 @@ import pytest
 
 from agent_magics.core.chat import ChatEvent, Done, TextDelta
 from agent_magics.core.errors import ContextOverflow, InputValidation, ProviderError
-from agent_magics.core.messages import Text, TokenUsage, User
+from agent_magics.core.messages import Text, User
+from agent_magics.core.values import TokenUsage
 from agent_magics.providers.scripted import ScriptedProvider, Step
 from tests.providers.answers import Gathered, ask, gather
 

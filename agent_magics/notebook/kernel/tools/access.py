@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from agent_magics.core.approval import ApprovalPolicy
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.kernel.sharing import ShareLevel
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.views.comparison.comparing import Comparing, Make
 from agent_magics.notebook.views.comparison.comparison import (
     ComparedSlots,

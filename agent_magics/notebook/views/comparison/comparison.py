@@ -22,9 +22,10 @@ from agent_magics.core.events import (
     Usage,
     UserMessage,
 )
-from agent_magics.core.messages import TokenUsage, Value, text_of
+from agent_magics.core.messages import text_of
 from agent_magics.core.money import dollars
 from agent_magics.core.slots import SlotMeta
+from agent_magics.core.values import TokenUsage, Value
 from agent_magics.notebook.views.comparison.differences import (
     Compared,
     Piece,

@@ -14,7 +14,7 @@ from difflib import Match, SequenceMatcher
 from functools import lru_cache, reduce
 from itertools import accumulate, groupby, pairwise
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 
 MAX_STEPS = 1_000_000  # about 0.1 s; two answers of 1,600 words take some 100,000
 KEPT = 32  # pairs of texts: those that the views of a session show

@@ -19,7 +19,7 @@ import traitlets
 
 from agent_magics.core.errors import InputValidation, SlotNotFound
 from agent_magics.core.events import KINDS, Payload
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.kernel.host import somebody_there
 from agent_magics.notebook.views.front_end import view_module
 from agent_magics.notebook.views.ledger.lines import Part, parts_of

@@ -33,9 +33,9 @@ from agent_magics.core.messages import (
     Text,
     ToolResult,
     User,
-    Value,
 )
 from agent_magics.core.redact import redact
+from agent_magics.core.values import Value
 from agent_magics.dataframes.shown import shown_payload
 from agent_magics.settings import shown_model
 

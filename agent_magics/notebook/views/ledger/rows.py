@@ -24,9 +24,9 @@ from agent_magics.core.events import (
     UserMessage,
     kind_of,
 )
-from agent_magics.core.messages import Value
 from agent_magics.core.ports import SessionState
 from agent_magics.core.slots import lineage
+from agent_magics.core.values import Value
 from agent_magics.dataframes.events import text_of_payload
 from agent_magics.dataframes.places import Places
 from agent_magics.notebook.views.ledger.lines import line_of, parts_of, said_in

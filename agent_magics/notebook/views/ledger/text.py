@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent_magics.core.messages import Value
+from agent_magics.core.values import Value
 from agent_magics.notebook.text.page import without_controls
 from agent_magics.notebook.views.ledger.rows import LedgerRow, LedgerRows, Query
 

@@ -7,8 +7,8 @@ from typing import Literal, assert_never
 import msgspec
 
 from agent_magics.core.errors import AgentError, InternalPanic, said_by
-from agent_magics.core.messages import Value
 from agent_magics.core.slots import Focused, Full, Readonly, SlotMode, mode_label
+from agent_magics.core.values import Value
 from agent_magics.notebook.views.shown_session import SlotActor
 
 

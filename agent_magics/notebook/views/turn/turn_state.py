@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_magics.core.messages import Value
 from agent_magics.core.turns import ToolEnded, ToolStarted
+from agent_magics.core.values import Value
 from agent_magics.notebook.kernel.approval import visible
 from agent_magics.notebook.text.markdown import safe_markdown, settled
 from agent_magics.notebook.text.page import without_controls
