@@ -16,7 +16,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_magics.core.config import SessionConfig
 from agent_magics.core.errors import SessionLocked, SessionNotFound
 from agent_magics.core.ports import SessionState
-from agent_magics.ledger.backends import open_catalog
 from agent_magics.notebook.binding.model_choice import ModelChoice
 from agent_magics.notebook.binding.notebook_agent import NotebookAgent
 from agent_magics.notebook.binding.notebook_cells import NotebookCells
@@ -149,10 +148,6 @@ class NotebookSession:
         """The id of the session that this notebook uses, open or not; None: it has none yet."""
         used = self.opened or glance(self.settings.read())
         return None if used is None else used.session_id
-
-    def notebooks(self) -> dict[str, str]:
-        """Return which notebook used each session last, by session id."""
-        return open_catalog(self.settings.read().store).notebooks()
 
     async def move(
         self, session_id: str, name: str, *, take: bool = False, readonly: bool = False

@@ -69,8 +69,8 @@ class Found(Value):
 def every_session(notebook: NotebookSession) -> list[Found]:
     """List the sessions in the store, the newest first."""
     summaries, held = notebook.bridge.run(lambda: _read(notebook))
-    here, notebooks = notebook.session_here, notebook.notebooks()
-    sizes = open_catalog(notebook.store).sizes()
+    here, catalog = notebook.session_here, open_catalog(notebook.store)
+    notebooks, sizes = catalog.notebooks(), catalog.sizes()
     opened = (
         notebook.opened.session_id if notebook.opened and not notebook.opened.is_readonly else None
     )
