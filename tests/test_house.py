@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import graphlib
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,13 @@ import agent_magics
 from agent_magics.core import errors
 
 LONGEST_MODULE = 500
+FULLEST_ROOM = 30
+MOST_METHODS = 25
+# "(D 51)", "(E13)", "(seed 001 § 6.8)": they cite papers that aren't in the house.
+CODES = re.compile(
+    r"\((?:[^()]*\b)?(?:D \d+|seed 00\d|decision \d+|dec\d+|[SBYCEPNWLDTX]\d{1,2}(?:\.\d+)?)"
+    r"\b[^()]*\)"
+)
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("*.py", "*.js", "*.ts", ":!agent_magics/static")  # what is built is no source
 DOWNLOADS = re.compile(r"resolved\W+https?:|index-url|registry\s*=\s*http|__archiveUrl")
@@ -53,6 +63,80 @@ def test_no_file_is_two_things() -> None:
     """Past 500 lines a module is two modules."""
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in tracked(*SOURCES)}
     assert {str(path): n for path, n in lengths.items() if n > LONGEST_MODULE} == {}
+
+
+def modules_of(folder: Path) -> dict[str, ast.Module]:
+    """Return the parsed modules below a package's folder, by their dotted names."""
+    return {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): ast.parse(path.read_text("utf-8"))
+        for path in folder.rglob("*.py")
+    }
+
+
+def imports_of(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return which modules each one imports, those that only a type checker sees included."""
+    found: dict[str, set[str]] = {}
+    for name, tree in modules.items():
+        named: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inside = {f"{node.module}.{alias.name}" for alias in node.names}
+                named |= inside & modules.keys() or {node.module}
+        # The package's own face imports everything lazily and stands above all rooms.
+        found[name] = (named & modules.keys()) - {name, name.partition(".")[0]}
+    return found
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    """Return the modules of one circle of imports; [] where there is none."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_import_one_another_in_a_circle() -> None:
+    """A circle that only a type checker sees is a circle: neither file can be read first."""
+    assert circle_in(imports_of(modules_of(ROOT / "agent_magics"))) == []
+    typed = "if TYPE_CHECKING:\n    from house.{} import X"
+    seen = {f"house.{one}": ast.parse(typed.format(other)) for one, other in ("ab", "ba")}
+    assert sorted(set(circle_in(imports_of(seen)))) == ["house.a", "house.b"]
+
+
+def test_no_room_is_a_heap() -> None:
+    """A folder of more files than one can look over needs rooms of its own."""
+    rooms = Counter(path.parent for path in (ROOT / "agent_magics").rglob("*.py"))
+    assert {room: count for room, count in rooms.items() if count > FULLEST_ROOM} == {}
+
+
+def test_no_class_is_a_room() -> None:
+    """A class holds what changes together; with so many methods it is several."""
+    sizes = {
+        f"{module}.{node.name}": sum(
+            isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body
+        )
+        for module, tree in modules_of(ROOT / "agent_magics").items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: size for name, size in sizes.items() if size > MOST_METHODS} == {}
+
+
+def test_the_source_cites_nothing_that_is_not_here() -> None:
+    """Ids of requirements stand in tests' marks; decisions are linked by their page."""
+    assert CODES.search("(D 51)")
+    assert CODES.search("(see seed 001 § 6.8)")
+    found = {
+        path: codes
+        for path in tracked("agent_magics/*.py", "widgets/src/*.js")
+        if (codes := CODES.findall(path.read_text("utf-8")))
+    }
+    assert found == {}
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -30,10 +30,8 @@ from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
 from agent_magics.tools.schema import tool
+from tests.session.conftest import Bench
 from tests.session.filling import LONG
-
-if TYPE_CHECKING:
-    from tests.session.conftest import Bench
 
 PRICES = {"scripted:test": Price(input=1.0, output=10.0, cached=0.1)}
 USAGE = {"input_tokens": 1_000_000, "output_tokens": 100_000, "cached_tokens": 500_000}
@@ -51,8 +49,8 @@ async def outcome(session: Session, prompt: str = "go") -> TurnOutcome:
 
 
 def usages(session: Session) -> list[Usage]:
-    events = session._open_session.loaded.events
-    return [event.payload for event in events if isinstance(event.payload, Usage)]
+    payloads = (event.payload for event in session._open_session.loaded.events)
+    return [each for each in payloads if isinstance(each, Usage)]
 
 
 def step(**more: Any) -> dict[str, Any]:
