@@ -1,4 +1,4 @@
-"""Run tutorials and save them with their outputs: `python scripts/notebook.py NOTEBOOK …`."""  # noqa: INP001 - a script stands alone
+"""Run tutorials and save them with their outputs: `python scripts/notebook.py NOTEBOOK …`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A real JupyterLab, driven as the browser tests do it, makes a small session with a scripted model
 (`pictures.yaml`); each view is kept as an element's picture in both themes.
-"""  # noqa: INP001 - a script stands alone
+"""
 
 from __future__ import annotations
 

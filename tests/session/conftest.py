@@ -16,7 +16,6 @@ from agent_magics.providers.scripted import ScriptedProvider
 from agent_magics.session.agent import Agent
 from agent_magics.session.builder import AgentBuilder
 from agent_magics.session.session import Session
-from agent_magics.threads.loop import SessionLoop
 
 T = TypeVar("T")
 
@@ -75,14 +74,6 @@ class Bench:
             await agent.shutdown()
         for store in self._stores:
             await store.aclose()
-
-
-@pytest.fixture
-def loop() -> Iterator[SessionLoop]:
-    """A loop of the test's own."""
-    made = SessionLoop()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from agent_magics.ledger.in_memory.store import InMemoryStore
 from agent_magics.ledger.sqlite.store import SqlStore
 from agent_magics.testing import owner
 from tests.dataframes.test_bundles import TALK
-from tests.session.test_live_view import (
+from tests.session.state.test_live_view import (
     KEEP_LITTLE,
     OPERATIONS,
     _do,

@@ -24,7 +24,7 @@ from agent_magics.notebook.views.widgets import Views
 from agent_magics.session.compaction.compactor import CompactionOutcome
 from agent_magics.session.state.followers import Followers
 from tests.dataframes.ledgers import said, state_of
-from tests.notebook.test_text import Churn
+from tests.notebook.text.test_text import Churn
 
 pytestmark = pytest.mark.inside
 

@@ -11,9 +11,9 @@ from agent_magics.core.errors import CompactError, PluginAborted
 from agent_magics.core.hooks import Abort, BeforeCompact, HookPayload
 from agent_magics.core.turns import Completed, ContextCompacted, Failed, TurnWarning
 from agent_magics.session.extensions.plugins import PluginBase
+from tests.session.compaction.test_fitting import LONG, SMALL, filled
 from tests.session.filling import summary
 from tests.session.telling import overflow, told
-from tests.session.test_fitting import LONG, SMALL, filled
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

@@ -15,7 +15,7 @@ from agent_magics.core.slots import DeriveStrategy, Focused, SlotConfig
 from agent_magics.session.request.rebuilding import rebuild
 from agent_magics.session.request.request_builder import digest_of
 from agent_magics.session.session import Session
-from tests.session.test_live_view import KEEP_LITTLE, OPERATIONS, _do, answered, twice
+from tests.session.state.test_live_view import KEEP_LITTLE, OPERATIONS, _do, answered, twice
 
 if TYPE_CHECKING:
     from tests.session.conftest import Bench

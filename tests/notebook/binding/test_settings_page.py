@@ -23,7 +23,7 @@ TRAITS = AgentMagics.class_traits(config=True)
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return (Path(__file__).parents[2] / "docs" / "settings.md").read_text("utf-8")
+    return (Path(__file__).parents[3] / "docs" / "settings.md").read_text("utf-8")
 
 
 def test_the_page_has_the_rows_of_the_table(page: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_magics.notebook.kernel.tools.access import KernelAccess
-from tests.notebook.kernel_tools.calling import Kernel
+from tests.notebook.kernel.tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 

@@ -11,7 +11,7 @@ from agent_magics import tool
 from agent_magics.notebook.kernel.sharing import ShareLevel
 from agent_magics.notebook.kernel.tools.access import KernelAccess
 from agent_magics.notebook.kernel.tools.offered import kernel_tools
-from tests.notebook.kernel_tools.calling import Kernel
+from tests.notebook.kernel.tools.calling import Kernel
 
 pytestmark = [pytest.mark.inside, pytest.mark.req("N8")]
 

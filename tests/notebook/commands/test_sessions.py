@@ -260,7 +260,7 @@ def test_an_age_that_is_none_is_one_sentence(kept: Notebook, line: str) -> None:
 @pytest.mark.req("N10")
 def test_commands_and_sessions_complete(kept: Notebook) -> None:
     """As they would be typed."""
-    from tests.notebook.test_ledger import completed
+    from tests.notebook.commands.test_ledger import completed
 
     assert sorted(completed(kept, "%sessions re")) == ["rename", "resume"]
     for command in ("open", "resume", "take", "rename", "export", "delete"):

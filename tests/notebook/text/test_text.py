@@ -29,7 +29,7 @@ from agent_magics.notebook.views.session_text import (
     slots_text,
 )
 
-FIXTURE = Path(__file__).parent.parent / "data" / "session_state.json"
+FIXTURE = Path(__file__).parents[2] / "data" / "session_state.json"
 MORNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
