@@ -10,6 +10,7 @@ Environ = Mapping[str, str]
 APP = "agent-magics"
 # How long a server may take, in seconds (docs/decisions.md#58); set in the environment only.
 WAITS_S = {"connect_s": 10.0, "first_token_s": 120.0, "between_tokens_s": 60.0}
+_WAIT_VARIABLES = {f"AGENT_MAGICS_{name.upper()}": name for name in WAITS_S}
 
 _ON, _NOT_ON = ("1", "on", "true", "yes"), ("0", "off", "false", "no")
 
@@ -46,15 +47,15 @@ def read_tokens(text: str, name: str) -> int:
 
 def read_waits(environ: Environ) -> dict[str, float]:
     """Read how long a server may take; raise `InputValidation` on what is no time above 0."""
-    return {
-        name: _seconds(environ, variable_of(name), usual_s) for name, usual_s in WAITS_S.items()
+    told = {
+        name: _seconds(text, variable)
+        for variable, name in _WAIT_VARIABLES.items()
+        if (text := environ.get(variable, "").strip())
     }
+    return {**WAITS_S, **told}
 
 
-def _seconds(environ: Environ, name: str, usual_s: float) -> float:
-    text = said_in(environ, name)
-    if text is None:
-        return usual_s
+def _seconds(text: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:

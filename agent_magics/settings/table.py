@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from agent_magics.core.approval import POLICIES
@@ -54,7 +55,7 @@ class Setting:
     check: Callable[[Any], object] | None = None
     reopens: bool = False
 
-    @property
+    @cached_property
     def variable(self) -> str | None:
         """The variable of the environment; None where it has none."""
         return variable_of(self.name) if self.in_environment else None

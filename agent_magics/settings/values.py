@@ -12,7 +12,7 @@ from agent_magics.core.config import ModelFacts
 from agent_magics.core.money import Price, SpendingLimit
 from agent_magics.core.values import Value
 from agent_magics.providers.recorded import RecordingMode
-from agent_magics.settings.environ import APP, WAITS_S, Environ, read_waits, said_in
+from agent_magics.settings.environ import APP, WAITS_S, Environ, read_waits
 from agent_magics.settings.table import AUTO, SETTINGS, Setting
 
 
@@ -75,6 +75,6 @@ def _read(row: Setting, given: Any, environ: Environ) -> Any:
     assert row.read is not None
     value = given.strip() if isinstance(given, str) else given
     if value is None or value == row.default:
-        text = said_in(environ, row.variable) if row.variable else None
-        value = row.default if text is None else text
+        text = environ.get(row.variable, "").strip() if row.variable else ""
+        value = text or row.default
     return row.read(value, row.variable or "")

@@ -80,7 +80,7 @@ class NotebookSettings(Magics):
 
     def read(self) -> Settings:
         """Return what is asked for here and in the environment."""
-        given = {row.name: self.value_of(row.name) for row in SETTINGS if row.read is not None}
+        given = {row.name: getattr(self, row.name) for row in SETTINGS if row.read is not None}
         return Settings.read(**given)
 
     def kernel_access(self) -> KernelAccess:
